@@ -77,7 +77,7 @@ class ClientArguments:
             raise ValueError(f"strategy: {threat.strategy!r} is none of these defenses; expected is one of {expected}.")
         if threat.statistics not in ("none", "running", "exact"):
             raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
-        return Federation.of(protocol, defenses, threat, seed=self.seed, over=aggregation)
+        return Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation)
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,7 +55,7 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     if not arrival.arguments.federation.adaptive:
         return found  # a naive attacker declares nothing
     federation = arrival.arguments.federation
-    plain = not federation.protections and not federation.over.is_aggregation
+    plain = not federation.protections and not federation.aggregation.is_aggregation
     warnings, better = contradictions(seen, arrival) if plain else [], dict[str, float]()
     angle = sqrt(max(0.0, 1 - cosine**2))
     if distance > MISSES and angle > MISSES:

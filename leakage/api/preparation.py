@@ -33,7 +33,7 @@ def prepare_batch(arguments: ClientArguments, model: nn.Module, x: Tensor, y: Te
     own = prepared(model, x, arguments.normalization)
     logits = outputs(own, x)
     num_classes, loss = logits.shape[1], custom_loss(arguments.loss, logits.shape[1])
-    members = arguments.federation.over.members
+    members = arguments.federation.aggregation.members
     if len(x) % members:
         raise ValueError(f"{len(x)} pictures cannot be shared evenly by {members} clients. Give a multiple of {members}.")
     y = input_check.labels(y, x, num_classes, custom=loss is not None)

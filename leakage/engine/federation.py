@@ -108,15 +108,15 @@ def defended(client: Client, stage: str, protections: Sequence[Protection], mode
 
 @dataclass(frozen=True)
 class Federation:
-    """A protocol, what is laid over it, the protections before and after it in the order in which they act, and who attacks.
+    """A protocol, its aggregation, the protections before and after it in the order in which they act, and who attacks.
 
-    over             secure aggregation, or nothing: then a protocol of one member
+    aggregation      secure aggregation, or nothing: then a protocol of one member
     rounds           so many has the server watched this client, which trains on the same pictures ...
     attacked_round   ... and this one is attacked
     """
 
     protocol: Protocol
-    over: Protocol
+    aggregation: Protocol
     protections: tuple[Protection, ...]
     threat: ThreatModel
     seed: int
@@ -125,14 +125,14 @@ class Federation:
 
     @staticmethod
     def of(
-        protocol: Protocol, defenses: Sequence[Defense], threat: ThreatModel, *, seed: int, over: Protocol | None = None
+        protocol: Protocol, defenses: Sequence[Defense], threat: ThreatModel, *, seed: int, aggregation: Protocol | None = None
     ) -> "Federation":
         """One round of it. Inside a sum nobody can tell the numbers of one client."""
-        over = over or load("protocol", "fedsgd")()
-        assert over is not None
-        stages = () if over.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
+        aggregation = aggregation or load("protocol", "fedsgd")()
+        assert aggregation is not None
+        stages = () if aggregation.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
         protections = stacked(defenses, threat.strategy, stages=stages, colluding=threat.accomplice is not None)
-        return Federation(protocol, over, protections, threat, seed)
+        return Federation(protocol, aggregation, protections, threat, seed)
 
     @property
     def adaptive(self) -> bool:
@@ -163,7 +163,7 @@ class Federation:
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
             return client
 
-        return self.over.merge_clients([member(number) for number in range(self.over.members)])
+        return self.aggregation.merge_clients([member(number) for number in range(self.aggregation.members)])
 
     def latent_init(self, model: nn.Module, pictures: int) -> Params:
         """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further.
@@ -190,22 +190,22 @@ class Federation:
                     client = own.strategy.surrogate(client, inverted)
             if stage == "gradient":
                 client = self.protocol.client(client)
-        return self.over.merge_clients([client] * self.over.members)
+        return self.aggregation.merge_clients([client] * self.aggregation.members)
 
     @property
     def elementwise(self) -> bool:
         """Whether several guesses can be replayed at once."""
-        return self.protocol.elementwise and self.over.elementwise and all(own.defense.elementwise for own in self.protections)
+        return self.protocol.elementwise and self.aggregation.elementwise and all(own.defense.elementwise for own in self.protections)
 
     @property
     def batchable(self) -> bool:
         """Whether the attacker imitates what is made of one gradient of each guess, so that those of several settings can be shared."""
-        return not self.adaptive or (self.elementwise and self.protocol.sends_gradient and self.over.members == 1)
+        return not self.adaptive or (self.elementwise and self.protocol.sends_gradient and self.aggregation.members == 1)
 
     @property
     def tells_pictures_apart(self) -> bool:
         """Whether what arrives depends on the gradient of each picture, and not on their mean over the batch alone."""
-        one_step = self.protocol.sends_gradient and self.over.members == 1
+        one_step = self.protocol.sends_gradient and self.aggregation.members == 1
         return not one_step or any(own.defense.one_by_one for own in self.protections)
 
     @property
@@ -216,7 +216,7 @@ class Federation:
     @property
     def sends_one_gradient(self) -> bool:
         """Whether all that arrives is the gradient of one client's one step, in the first round, of a model that no protection changes."""
-        return self.protocol.sends_gradient and self.over.members == 1 and self.rounds == 1 and not self.changes
+        return self.protocol.sends_gradient and self.aggregation.members == 1 and self.rounds == 1 and not self.changes
 
     @property
     def changes(self) -> bool:
@@ -250,7 +250,7 @@ class Federation:
 
         So is what arrived of one client alone, each tensor by itself.
         """
-        one, shares = self._of_one(seen), self.over.to_gradient(update, seen)
+        one, shares = self._of_one(seen), self.aggregation.to_gradient(update, seen)
         found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, one)
         for name in (name for name in shares if OF in name):
             of = name_in_model(name)
@@ -283,9 +283,9 @@ class Federation:
 
     def one(self, state: ClientState) -> ClientState:
         """What the first client carries, out of the state of all."""
-        return {name.removeprefix("0/"): value for name, value in state.items() if self.over.members == 1 or name.startswith("0/")}
+        return {name.removeprefix("0/"): value for name, value in state.items() if self.aggregation.members == 1 or name.startswith("0/")}
 
     def _of_one(self, seen: Round) -> Round:
-        share = self.over.to_gradient(seen.update, seen)
+        share = self.aggregation.to_gradient(seen.update, seen)
         share = {name: value for name, value in share.items() if OF not in name}
-        return Round(seen.weights, share, seen.state, -(-seen.count // self.over.members))
+        return Round(seen.weights, share, seen.state, -(-seen.count // self.aggregation.members))

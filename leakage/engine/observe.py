@@ -1,6 +1,7 @@
 """What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -132,8 +133,8 @@ class _Server:
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
         """What it holds; `labels` and `statistics` are granted."""
         federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
-        latents = federation.latent_init(self.model, -(-batch.size // federation.over.members))  # from here on it is the attacker's
-        adaptive, state = federation.adaptive, federation.over.broadcast_state(self.shadow)
+        latents = federation.latent_init(self.model, -(-batch.size // federation.aggregation.members))  # from here on it is the attacker's
+        adaptive, state = federation.adaptive, federation.aggregation.broadcast_state(self.shadow)
         update = federation.invert_update(attacked.update, self.shadow)
         client = federation.imitation(gradient_client(self.model), update)
 
@@ -217,12 +218,31 @@ class _Server:
             return lambda gradients: gradients
         if not federation.batchable:
             return None
-        nothing, computed = next(iter(weights.values())).new_zeros(0), dict[str, Params]()
+        nothing, reported = next(iter(weights.values())).new_zeros(0), _ReportedGradient()
         # Built once: what an imitation reads of the update it would read again in every step.
-        client = federation.imitation(lambda _w, _x, _y, state: (computed["elsewhere"], state), inverted)
+        client = federation.imitation(reported, inverted)
 
-        def imitate(gradients: Params) -> Params:
-            computed["elsewhere"] = gradients
-            return client(weights, nothing, nothing, state)[0]
+        def replay_gradients(gradients: Params) -> Params:
+            with reported.reporting(gradients):
+                return client(weights, nothing, nothing, state)[0]
 
-        return imitate
+        return replay_gradients
+
+
+class _ReportedGradient:
+    """A client that reports gradients computed elsewhere, whatever its pictures."""
+
+    def __init__(self) -> None:
+        self._gradients: Params = {}
+
+    def __call__(self, _weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> Update:
+        return self._gradients, state
+
+    @contextmanager
+    def reporting(self, gradients: Params) -> Iterator[None]:
+        """Report these gradients within the block."""
+        self._gradients = gradients
+        try:
+            yield
+        finally:
+            self._gradients = {}

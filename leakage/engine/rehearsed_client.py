@@ -34,4 +34,4 @@ def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params
                 client = federation.protocol.client(client, partial(generator, seed, "rehearsal", number))
         return client
 
-    return federation.over.merge_clients([member(number) for number in range(federation.over.members)])
+    return federation.aggregation.merge_clients([member(number) for number in range(federation.aggregation.members)])

@@ -49,9 +49,9 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
     every = list[Sent]()
     scalars = {name: torch.zeros(()) for name in attacked.weights}
     count = attacked.count
-    client = federation.over.merge_clients([_noting(federation, every)] * federation.over.members)
+    client = federation.aggregation.merge_clients([_noting(federation, every)] * federation.aggregation.members)
     update, _ = client(scalars, torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), {})
-    members, number = federation.over.members, federation.attacked_round
+    members, number = federation.aggregation.members, federation.attacked_round
     received = Received(inverted, attacked.weights, state, count, number, single=members == 1)
     try:
         arrived = [_of_one_client(federation, sent, received) for sent in every]

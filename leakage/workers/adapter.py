@@ -39,9 +39,9 @@ def plugin(kind: str, part: Part) -> Any:
 def federation(experiment: Experiment) -> Federation:
     """Its protocol, protections, rounds and attacker."""
     granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice", "examples"}), accomplice=_accomplice(experiment))
-    over = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
+    aggregation = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
     defenses = [plugin("defense", part) for part in experiment.defenses]
-    one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, over=over)
+    one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, aggregation=aggregation)
     return replace(one, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
 
 
