@@ -1,4 +1,4 @@
-"""The README's examples run as they stand there."""
+"""The examples of the README and of the guide to the Python API run as they stand there."""
 
 import re
 
@@ -6,11 +6,29 @@ import pytest
 import torch
 
 from leakage.settings import ROOT
+from leakage.spec.words import VERDICTS
+
+
+@pytest.mark.long
+def test_a_model_is_attacked_in_ten_lines() -> None:
+    text = (ROOT / "README.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(block.splitlines()) <= 10
+    assert len(text.splitlines()) <= 150
+    names: dict[str, object] = {}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        exec(block, names)
+    seen = names["result"]
+    assert seen.scores["psnr"] > seen.baselines["grey"]["psnr"] + 4
+    assert seen.reconstruction.shape == (1, 3, 32, 32)
+    assert set(re.findall(r'"([^"]+)"', block.splitlines()[-1].partition("#")[2])) == {*VERDICTS}
+    assert seen.verdict["word"] in VERDICTS
 
 
 @pytest.mark.long
 def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python_api.md").read_text(), re.DOTALL)
     assert len(blocks) == 3
     names: dict[str, object] = {}
     with torch.random.fork_rng():

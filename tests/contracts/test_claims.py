@@ -44,7 +44,8 @@ def texts() -> Iterator[tuple[str, str]]:
                 yield str(file.relative_to(ROOT)), re.sub(r"\s+", " ", file.read_text())
     for file in sorted((ROOT / "assets" / "lessons").glob("*.json")):
         yield str(file.relative_to(ROOT)), re.sub(r"\s+", " ", file.read_text())
-    for name in ("README.md", "assets/prepared.json", "docs/plugins.md", "docs/write_a_plugin.md", "app.py"):
+    guides = ("docs/installation.md", "docs/pages.md", "docs/python_api.md")
+    for name in ("README.md", *guides, "assets/prepared.json", "docs/plugins.md", "docs/write_a_plugin.md", "app.py"):
         yield name, re.sub(r"\s+", " ", (ROOT / name).read_text())
 
 
