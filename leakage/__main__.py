@@ -5,6 +5,7 @@ import errno
 import importlib.util
 import logging
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 
 from leakage.data import checkpoints
@@ -15,6 +16,7 @@ from leakage.runs.connections import StoreError
 from leakage.runs.event_types import TYPES, declarations
 from leakage.settings import INSTALLED, ROOT, settings
 from leakage.spec import catalog
+from leakage.spec.declarations import DECLARED, explanations
 from leakage.spec.syntax import SYNTAXES
 from leakage.web import launch
 from leakage.workers import plugin_catalog, run_command, training_commands
@@ -203,7 +205,27 @@ def plugins_page(known: catalog.Catalog) -> str:
                 for field in entry.fields:
                     lines.append(f"| `{field.name}` | {field.default} | {allowed(field)} | {field.help} |")
                 lines.append("")
-    return "\n".join(lines)
+    return "\n".join([*lines, *declarations_section()])
+
+
+def declarations_section() -> list[str]:
+    """The lines of that page on what a plug-in of each kind can declare, from the declarations' own docstrings."""
+    about = "A plug-in sets these as attributes of its class, a strategy as arguments. What has no default must be set."
+    lines = ["## What a plug-in declares", "", about, ""]
+    for heading, owner in DECLARED.items():
+        lines += [f"### {heading}", "", "| attribute | default | what it is |", "|---|---|---|"]
+        for name, text in explanations(owner).items():
+            lines.append(f"| `{name}` | {default(owner, name)} | {text} |")
+        lines.append("")
+    return lines
+
+
+def default(owner: type, name: str) -> str:
+    """What a declaration is where a plug-in does not set it, for its row on that page; empty where each must."""
+    if not hasattr(owner, name):
+        return ""
+    value = getattr(owner, name)
+    return f"`{type(value).__name__}()`" if is_dataclass(value) else f"`{value!r}`"
 
 
 def allowed(field: catalog.Field) -> str:

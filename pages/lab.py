@@ -58,7 +58,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         if seconds and experiment:
             words = sentence_case(about(seconds, limit=experiment.max_seconds))
         if experiment:
-            words = f"Attack: {known.get('attack', experiment.attack.id).title}. {words}"
+            words = f"Attack: {known.attacks.get(experiment.attack.id).title}. {words}"
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pdoc
 
-PARTS = ("leakage.api", *(f"leakage.engine.{name}" for name in ("core", "protocol", "model", "observation", "strategy", "plugin")))
+ENGINE = ("core", "protocol", "model", "observation", "strategy", "plugin")
+PARTS = ("leakage.api", *(f"leakage.engine.{name}" for name in ENGINE), "leakage.spec.declarations")
 HERE = Path(__file__).parent.parent
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import leakage
 from leakage.engine import core, observation, strategy
+from leakage.spec.declarations import explanations
 
 ROOT = Path(__file__).parents[1]
 FUNCTIONS = [getattr(leakage, name) for name in leakage.__all__ if inspect.isfunction(getattr(leakage, name))]
@@ -57,7 +58,8 @@ def test_a_function_of_the_api_says_all(function: object) -> None:
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: value.__name__)
 def test_a_value_of_the_api_explains_its_fields(value: type) -> None:
-    assert set(named(value.__doc__ or "")) == set(getattr(value, "__dataclass_fields__", {}))
+    declared = explanations(strategy.StrategyDeclarations) if issubclass(value, strategy.StrategyDeclarations) else {}
+    assert {*named(value.__doc__ or ""), *declared} == {name for name in getattr(value, "__dataclass_fields__", {}) if name != "_"}
 
 
 @pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)

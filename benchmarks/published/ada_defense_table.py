@@ -92,7 +92,9 @@ class Known(Behind):
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         """Signs, in place of ranks."""
         usual = super().strategies()["with an accomplice"]
-        return {"signs": replace(usual, words="known: every entry that came is a stand-in", invert_update=self.signs, colluding=False)}
+        return {
+            "signs": replace(usual, description="known: every entry that came is a stand-in", invert_update=self.signs, colluding=False)
+        }
 
     def signs(self, received: Params, state: ClientState) -> Params:
         """1, -1, and 0 of what never came: directions are compared, so the size is no matter."""

@@ -58,7 +58,7 @@ results_file = Book("deployed_filters", __doc__, brief=True)
 
 def with_steps(part: Part, steps: int) -> Part:
     """The filter, told of the local steps if it asks for them."""
-    asks = any(field.name == "steps" for field in known.get("defense", part.id).fields)
+    asks = any(field.name == "steps" for field in known.defenses.get(part.id).fields)
     return Part(id=part.id, fields={**part.fields, **({"steps": steps} if asks else {})})
 
 
@@ -103,7 +103,7 @@ say(f"SVT with {MILLIONS:,} entries: epsilon {at_flip:,.0f} (FLIP: 70,333)")
 rows = []
 for client in CLIENTS:
     for name, part in FILTERS.items():
-        ways = ["naive", *(known.get("defense", part.id).strategies if part else ["adaptive"])]
+        ways = ["naive", *(known.defenses.get(part.id).strategies if part else ["adaptive"])]
         for who in ways:
             if who == "average the rounds" and client != "gradient":
                 continue

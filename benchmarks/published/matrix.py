@@ -99,7 +99,7 @@ torch.set_num_threads(1)
 known = plugin_catalog.describe()
 scenario = Experiment(pictures=(Picture(source="cifar10", id="0"),))
 wide = scenario.model_copy(update={"precision": "float64"})
-fitting = [entry for entry in known.of("attack") if entry.strongest is not None and (fits(entry, scenario) or fits(entry, wide))]
+fitting = [entry for entry in known.attacks if entry.strongest is not None and (fits(entry, scenario) or fits(entry, wide))]
 ATTACKS = {entry.id: Part(id=entry.id, fields=entry.strongest or {}) for entry in fitting}
 ATTACKS |= {id: Part(id=id, fields=fields) for id, fields in MORE.items()}
 if given.join:
@@ -133,8 +133,8 @@ class Cell:
         assert self.defense is not None
         if self.strategy.averaging and not is_random(self.defense):
             return EVERY_ROUND
-        idle = self.who == "imitate" and known.get("defense", self.defense.id).idle
-        return self.strategy.words if idle else ""
+        idle = self.who == "imitate" and known.defenses.get(self.defense.id).default_strategy.idle
+        return self.strategy.description if idle else ""
 
     @property
     def only_read(self) -> bool:
@@ -179,7 +179,7 @@ class Cell:
 
     def summed_up(self) -> dict[str, Any] | None:
         """Its runs, played if they are not in the book; None where nothing is to be played and there is not one seed of every picture."""
-        defense = self.defense and {"id": self.defense.id, "fields": known.get("defense", self.defense.id).resolve(self.defense.fields)}
+        defense = self.defense and {"id": self.defense.id, "fields": known.defenses.get(self.defense.id).resolve(self.defense.fields)}
         about = {"defense": defense, "who": self.who, "attack": self.attack} | ({"phones": self.phones} if self.phones > 1 else {})
         if self.same:
             return {**about, "same": self.same}
@@ -201,11 +201,11 @@ def cells() -> list[Cell]:
     """Every protection at every strength, with the names of those who attack it."""
     arms: list[tuple[Part | None, str]] = [(None, "naive")]
     chosen: list[Part | None] = [None]
-    for entry in known.of("defense"):
+    for entry in known.defenses:
         strengths = [Part(id=entry.id, fields=fields) for fields in STRENGTHS.get(entry.id, [{}])]
         chosen += [strengths[FEW[entry.id]]] if entry.id in FEW else []
         arms += [(part, who) for part in strengths for who in ("naive", *entry.strategies)]
-    summed = [(part, who) for part in SUMS for who in (["naive"] if part is None else ["naive", *known.get("defense", part.id).strategies])]
+    summed = [(part, who) for part in SUMS for who in (["naive"] if part is None else ["naive", *known.defenses.get(part.id).strategies])]
     return [
         *(Cell(defense, who, attack) for attack in ATTACKS for defense, who in arms if attack not in SLOW or defense in chosen),
         *(Cell(defense, who, attack, PHONES) for attack in ATTACKS if attack != "r_gap" for defense, who in summed),

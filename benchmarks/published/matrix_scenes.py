@@ -121,18 +121,18 @@ class SceneCell:
     @property
     def averages(self) -> bool:
         """Whether it puts rounds together."""
-        return self.defense is not None and self.who in known.get("defense", self.defense.id).averaging
+        return self.defense is not None and self.who in known.defenses.get(self.defense.id).named(averaging=True)
 
     @property
     def told_noise(self) -> bool:
         """Whether the attack itself is told how strong the noise is."""
-        fields = [field.name for field in known.get("attack", self.attack).fields]
+        fields = [field.name for field in known.attacks.get(self.attack).fields]
         return self.who != "naive" and "noise" in fields and self.defense is not None and self.defense.id == "gaussian_noise"
 
     @property
     def without(self) -> dict[str, str]:
         """Why nothing is played for it, under the word for that; empty where something is."""
-        entry = known.get("attack", self.attack)
+        entry = known.attacks.get(self.attack)
         if self.who == "naive":
             return {}
         if entry.learned and self.averages:
@@ -143,18 +143,18 @@ class SceneCell:
             return {"same": entry.in_place_of_steps} if entry.in_place_of_steps else {}
         if self.averages and not is_random(self.defense):
             return {"same": EVERY_ROUND}
-        if entry.in_place_of_steps and self.who in known.get("defense", self.defense.id).imitating:
+        if entry.in_place_of_steps and self.who in known.defenses.get(self.defense.id).named(imitating=True):
             return {"same": NO_IMITATION}
-        idle = self.who == "imitate" and known.get("defense", self.defense.id).idle
+        idle = self.who == "imitate" and known.defenses.get(self.defense.id).default_strategy.idle
         replayed = not self.plain and not entry.in_place_of_steps
         if idle and not replayed and not self.told_noise:
-            return {"same": plugin("defense", self.defense).strategies()[self.who].words}
+            return {"same": plugin("defense", self.defense).strategies()[self.who].description}
         return {}
 
     @property
     def plain(self) -> bool:
         """Whether the phone sends a gradient."""
-        return known.get("protocol", self.scene.base.protocol.id).sends_gradient
+        return known.protocols.get(self.scene.base.protocol.id).sends_gradient
 
     @property
     def runs(self) -> list[tuple[dict[str, Any], Experiment]]:
@@ -176,7 +176,7 @@ class SceneCell:
 
     def summed_up(self) -> dict[str, Any]:
         """Its runs, played unless they are in the book; or why there are none."""
-        defense = self.defense and {"id": self.defense.id, "fields": known.get("defense", self.defense.id).resolve(self.defense.fields)}
+        defense = self.defense and {"id": self.defense.id, "fields": known.defenses.get(self.defense.id).resolve(self.defense.fields)}
         about = {"defense": defense, "who": self.who, "attack": self.attack}
         return about | (self.without or totals([results_file.play(asked, experiment) for asked, experiment in self.runs]))
 
@@ -185,16 +185,16 @@ def attackers(attack: str, part: Part | None, *, plain: bool) -> list[str]:
     """Who attacks; without a protection somebody knows more than the naive one where more than a gradient is sent (not `plain`)."""
     if part is None:
         return ["naive"] if plain else ["naive", "imitate"]
-    entry = known.get("defense", part.id)
-    ways = [who for who in entry.strategies if plain or who not in (*entry.averaging, *entry.literal)]
-    if known.get("attack", attack).learned:  # whatever else is done about a protection: it asks the network that was trained behind it
-        ways = ["imitate", *(who for who in ways if who in entry.averaging)]
+    entry = known.defenses.get(part.id)
+    ways = [who for who in entry.strategies if plain or who not in {*entry.named(averaging=True), *entry.named(literal=True)}]
+    if known.attacks.get(attack).learned:  # whatever else is done about a protection: it asks the network that was trained behind it
+        ways = ["imitate", *(who for who in ways if who in entry.named(averaging=True))]
     return ["naive", *ways]
 
 
 def cells(scene: TableScene) -> list[SceneCell]:
     """Every attack on every protection, by who knows of it or not."""
-    plain = known.get("protocol", scene.base.protocol.id).sends_gradient
+    plain = known.protocols.get(scene.base.protocol.id).sends_gradient
     return [
         SceneCell(scene, part, who, attack)
         for attack in scene.attacks

@@ -45,7 +45,7 @@ def arms(name: str) -> list[tuple[Part, Part | None, str, Part]]:
     model, strengths = MADE_FOR[name]
     attacks = ATTACKS.get(name, (SEARCH,))
     stacks = [Part(id=name, fields=fields) for fields in strengths]
-    attackers = ("naive", *known.get("defense", name).strategies)
+    attackers = ("naive", *known.defenses.get(name).strategies)
     return [(model, None, "naive", attack) for attack in attacks] + [
         (model, stack, who, attack) for stack in stacks for attack in attacks for who in attackers
     ]

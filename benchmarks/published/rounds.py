@@ -123,7 +123,7 @@ def row_by(attack: str, defense: Part, who: str, rounds: int) -> dict[str, Any] 
     found = [run for run in runs if run]
     bound = promised(defense, rounds)
     return {
-        "defense": {"id": defense.id, "fields": known.get("defense", defense.id).resolve(defense.fields)},
+        "defense": {"id": defense.id, "fields": known.defenses.get(defense.id).resolve(defense.fields)},
         "who": who,
         "rounds": rounds,
         "attack": attack,
@@ -139,8 +139,8 @@ def row_by(attack: str, defense: Part, who: str, rounds: int) -> dict[str, Any] 
 
 rows = []
 for protection in PROTECTIONS:
-    entry = known.get("defense", protection.id)
-    for way in (name for name in entry.averaging if name not in (*entry.colluding, BETWEEN)):
+    entry = known.defenses.get(protection.id)
+    for way in (name for name in entry.named(averaging=True, colluding=False) if name != BETWEEN):
         rows += [row for rounds in ROUNDS if (row := row_of(protection, way, rounds))]
 say()
 table(

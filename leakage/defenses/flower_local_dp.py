@@ -65,8 +65,8 @@ class FlowerLocalDP(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         mean = averaging("flower_local_dp", errors=self.errors)
-        words = f"{mean.words}; the guess is shortened likewise"
-        return {**super().strategies(), "average the rounds": replace(mean, words=words, surrogate=self.surrogate)}
+        description = f"{mean.description}; the guess is shortened likewise"
+        return {**super().strategies(), "average the rounds": replace(mean, description=description, surrogate=self.surrogate)}
 
     def effective_noise_multiplier(self, tensors: int) -> float:
         return self.deviation / self.clipping_norm

@@ -49,8 +49,8 @@ class LDPFL(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         mean = averaging("ldp_fl", errors=self._of_one_round)
-        words = f"{mean.words}; the guess is cut off likewise"
-        return {**super().strategies(), "average the rounds": replace(mean, words=words, surrogate=self.surrogate)}
+        description = f"{mean.description}; the guess is cut off likewise"
+        return {**super().strategies(), "average the rounds": replace(mean, description=description, surrogate=self.surrogate)}
 
     def _of_one_round(self, _incoming: Params, received: Received) -> Params | None:
         """(r / t)^2 - (v - c)^2, the mean over each tensor; of one round alone it is not known.

@@ -4,8 +4,7 @@ Pictures are float32 in [0, 1], shape (B, C, H, W): B of them with C channels. L
 Gradients and weights are `Params`: parameter name -> tensor.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import nn
@@ -39,12 +38,13 @@ from leakage.engine.plugin import text as text
 from leakage.engine.protocol import Protocol as Protocol
 from leakage.engine.strategy import AdaptiveStrategy as AdaptiveStrategy
 from leakage.engine.strategy import Received as Received
-from leakage.spec.fields import Published as Published
-from leakage.spec.fields import Structure as Structure
-from leakage.spec.fields import Travels as Travels
+from leakage.spec.declarations import AttackDeclarations, DefenseDeclarations
+from leakage.spec.declarations import Published as Published
+from leakage.spec.declarations import Structure as Structure
+from leakage.spec.declarations import Travels as Travels
 
 
-class Attack(Plugin):
+class Attack(Plugin, AttackDeclarations):
     """Reconstructs pictures from an Observation alone.
 
     A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
@@ -64,17 +64,6 @@ class Attack(Plugin):
         >>> tuple(result.reconstruction.shape), float(result.reconstruction.mean())
         ((2, 1, 4, 4), 0.25)
     """
-
-    way: ClassVar[str] = "Guess, compare, improve."  # how it works, below its guess
-    evaluations_per_step: ClassVar[float] = 1  # replays of the client that one step usually costs
-    loss_name: ClassVar[str] = "gradient distance"  # what `Snapshot.loss` is
-    reads_labels: ClassVar[bool] = False  # from the update, unless they are granted: the model's last layer must be linear
-    mistakes: ClassVar[Mapping[str, str]] = {}  # of a naive attacker who imitates the client: switch that repairs it -> in words
-    strongest: ClassVar[Mapping[str, Any] | None] = None  # its fields where the strongest known attackers are tried; None: it is none
-    in_place_of_steps: ClassVar[str] = ""  # what it uses where clients train for some steps, in words; empty: it imitates these steps
-    learned: ClassVar[bool] = False  # whether it needs a network that was trained beforehand to undo updates (`Granted.learned`)
-    ends_without: ClassVar[str] = ""  # which tensors of an update it cannot do without, in words; empty: it goes on with what arrives
-    fits: ClassVar[Mapping[str, tuple[Any, ...]]] = {}  # of those: for which experiments: pictures, precision, model -> what each may be
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         """The attack, as a generator that never saves, prints or stops itself on the truth.
@@ -113,7 +102,7 @@ class Attack(Plugin):
         raise NotImplementedError
 
 
-class Defense(Plugin):
+class Defense(Plugin, DefenseDeclarations):
     """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent.
 
     Example:
@@ -134,16 +123,6 @@ class Defense(Plugin):
         >>> bool(torch.allclose(halved["1.weight"], plain["1.weight"] / 2))
         True
     """
-
-    stage: ClassVar[str] = "gradient"
-    imitation: ClassVar[str] = "known and imitated"  # what `surrogate` does, in words
-    elementwise: ClassVar[bool] = False  # whether imitations treat every entry alike, so that several guesses can be replayed at once
-    needs: ClassVar[dict[str, str]] = {}  # fields of the model without which it has no place there, and their values
-    needs_structure: ClassVar[Mapping[Structure, str]] = {}  # what the model must be built like -> what is said of one that is not
-    one_by_one: ClassVar[bool] = False  # it asks for the gradient of each picture of a local step by itself
-    needs_step: ClassVar[str] = ""  # what is said where it acts on a step whose pictures another takes one by one; empty: it can do that
-    published: ClassVar[Published | None] = None  # from which strength on it was reported to stop DLG
-    backfires: ClassVar[str] = ""  # why an attacker does worse for knowing it, where that was measured
 
     def change(self, model: nn.Module) -> nn.Module:
         """The model that is trained with this defense.

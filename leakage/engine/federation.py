@@ -142,7 +142,7 @@ class Federation:
     @property
     def answers(self) -> tuple[str, ...]:
         """What an adaptive attacker does about each protection, in words, in the order in which they were named."""
-        return tuple(own.strategy.words for own in sorted(self.protections, key=lambda own: own.place))
+        return tuple(own.strategy.description for own in sorted(self.protections, key=lambda own: own.place))
 
     def changed(self, model: nn.Module) -> nn.Module:
         """The model with what the protections put into it."""

@@ -1,14 +1,12 @@
 """The base class of models that can be trained, and attacked. Import it from `leakage.engine.core`."""
 
-from typing import ClassVar
-
 from torch import nn
 
 from leakage.engine.plugin import Plugin
-from leakage.spec.fields import Structure
+from leakage.spec.declarations import ModelDeclarations
 
 
-class Model(Plugin):
+class Model(Plugin, ModelDeclarations):
     """A network to be trained.
 
     Example:
@@ -21,10 +19,6 @@ class Model(Plugin):
         >>> tuple(Flat().build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape)
         (2, 10)
     """
-
-    smallest: ClassVar[int] = 1  # the shortest side of a picture that it can take, in pixels
-    smallest_alone: ClassVar[int] = 1  # the same of a picture that is alone in a local step whose statistics BatchNorm takes
-    structure: ClassVar[tuple[Structure, ...]] = ("linear", "sequence")  # how it is built, as defenses may need it
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.

@@ -1,9 +1,10 @@
 """A plug-in as a described value: frozen, flat, every field with a rule and a sentence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any
 
+from leakage.spec.declarations import Declarations
 from leakage.spec.fields import Field
 
 
@@ -28,15 +29,8 @@ def flag(default: bool, sentence: str) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plugin:
+class Plugin(Declarations):
     """A described value: frozen, flat, every field with a rule, which it must obey, and a sentence. The file's name is its id."""
-
-    title: ClassVar[str]  # what it does, in plain words, with the field's term in brackets, as a menu shows it
-    short: ClassVar[str] = ""  # the field's term alone, for tables and the titles of runs; empty: the title
-    plain: ClassVar[str]  # one sentence for somebody who has never heard of it
-    hint: ClassVar[str]  # what the attacker learns from it, and what to try
-    source: ClassVar[str]  # https link to the paper
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named settings: what differs from the defaults
 
     def __post_init__(self) -> None:
         for declared in described(type(self)):

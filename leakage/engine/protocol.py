@@ -1,14 +1,13 @@
 """The base class of protocols: what clients do with gradients, and what they send. Import it from `leakage.engine.core`."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from leakage.engine.observation import Client, ClientState, Params, Round, StepRng
 from leakage.engine.plugin import Plugin
-from leakage.spec.fields import Travels
+from leakage.spec.declarations import ProtocolDeclarations
 
 
-class Protocol(Plugin):
+class Protocol(Plugin, ProtocolDeclarations):
     """What a client does with gradients, what it sends, and what the server can compute from that.
 
     Example:
@@ -21,11 +20,6 @@ class Protocol(Plugin):
         >>> round(float(sent["w"]), 6)  # one step of -0.1 * 2
         -0.2
     """
-
-    is_aggregation: ClassVar[bool] = False  # laid over another protocol, as secure aggregation is
-    sends_gradient: ClassVar[bool] = False  # the very gradient of one step, and nothing else
-    travels: ClassVar[Travels] = Travels()  # what is sent, what is kept, and what attackers make of it, in words
-    elementwise: ClassVar[bool] = False  # whether weights may have a dimension in front: several guesses, each with weights of its own
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
         """The client of this protocol.

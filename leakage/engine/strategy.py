@@ -7,6 +7,7 @@ from typing import TypeAlias
 from torch import nn
 
 from leakage.engine.observation import Client, ClientState, Params
+from leakage.spec.declarations import StrategyDeclarations
 
 ACCOMPLICE = "accomplice."  # in a state: the gradient of a client that works with the attacker, by parameter
 
@@ -38,23 +39,16 @@ Errors: TypeAlias = Callable[[Params, Received], Params | None]
 
 
 @dataclass(frozen=True)
-class AdaptiveStrategy:
-    """One thing that an attacker can do who knows a defense.
+class AdaptiveStrategy(StrategyDeclarations):
+    """One thing that an attacker can do about a defense that it knows; what pages need of it is in `StrategyDeclarations`.
 
     Args:
-        words: what it does, for the page.
-        title: its name on the page; empty: the one by which it is asked for.
         surrogate: (client, received) -> the best differentiable imitation of the defended client.
         invert_update: (received, state) -> what the attacker works with in place of what it received; None: that itself.
         entry_weights: (received, state) -> how much each entry counts when gradients are compared, by parameter and of its shape;
             unnamed parameters count 1.
         infer_state: (received, state) -> what the client carries after this round, as far as the server can compute that.
         latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
-        optimize_latents: that is only where attacks start that look for it together with the pictures; others keep to it.
-        latent_per_picture: each picture has a value of its own of these buffers, so that they get a dimension for the pictures in front.
-        averaging: it puts together what arrived in the rounds up to the attacked one, so it needs more than one.
-        exact: it works with the very numbers received, so nothing may have changed them after the defense; `invert_update` does too.
-        colluding: it needs a client that works with the attacker: `state` holds that one's gradient, by ACCOMPLICE and parameter.
         errors: (variances that come in, Received) -> the expected squared difference between what the attacker works with and its
             replay of the true pictures: a tensor for each parameter that has one, of its shape or (); None: it does not know.
 
@@ -65,18 +59,11 @@ class AdaptiveStrategy:
         [2.0, 6.0]
     """
 
-    words: str
     surrogate: Callable[[Client, Params], Client] = lambda client, _received: client
     invert_update: Callable[[Params, ClientState], Params] | None = None
     entry_weights: Callable[[Params, ClientState], Params] = lambda _received, _state: {}
     infer_state: Callable[[Params, ClientState], ClientState] = lambda _received, state: state
     latent_init: Callable[[nn.Module], Params] = lambda _model: {}
-    optimize_latents: bool = False
-    latent_per_picture: bool = False
-    averaging: bool = False
-    exact: bool = False
-    title: str = ""
-    colluding: bool = False
     errors: Errors = lambda _incoming, _received: None
 
     @property
@@ -88,3 +75,8 @@ class AdaptiveStrategy:
         """
         same = all(getattr(self, name) is getattr(AdaptiveStrategy, name) for name in ("entry_weights", "latent_init"))
         return same and self.invert_update is None and not self.averaging
+
+    @property
+    def literal(self) -> bool:
+        """Whether it works with the very numbers that the defense made: `exact`, or by `invert_update`."""
+        return self.exact or self.invert_update is not None

@@ -178,7 +178,7 @@ def scene_words(known: Catalog) -> str:
     """Model and data of the table."""
     recipe = (table() or {})["recipe"]
     model = Part(id=recipe["model"]["id"], fields=recipe["model"]["fields"])
-    entry = known.find("model", model.id)
+    entry = known.models.find(model.id)
     usual = {field.name: field.default for field in entry.fields} if entry else {}
     unusual = [f"{name} {format_value(value)}" for name, value in model.fields.items() if name in usual and value != usual[name]]
     name = entry.short if entry else model.id
@@ -255,6 +255,6 @@ def with_defaults(part: Part, known: Catalog) -> Part:
 def filled(kind: str, part: Part, known: Catalog) -> Part:
     """A plug-in with every field; as it is where this program knows none of that name."""
     try:
-        return Part(id=part.id, fields=known.get(kind, part.id).resolve(part.fields))
+        return Part(id=part.id, fields=known.of(kind).get(part.id).resolve(part.fields))
     except CatalogError:
         return part

@@ -55,7 +55,7 @@ def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog, n
         return None
     attack, best = max(cells, key=lambda pair: reach(pair[1]))
     behind = cost(reader, Experiment(defenses=line.stack), known)
-    attacker = f"{known.get('attack', attack).short}, {known.strategy_title(best['who'])}"
+    attacker = f"{known.attacks.get(attack).short}, {known.strategy_title(best['who'])}"
     chosen = line in rows.lines
     title = line.title
     if rows.scene and chosen and rows.scene.about:

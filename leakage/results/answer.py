@@ -223,5 +223,5 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     if not others:
         return ""
     best = max(others, key=lambda attack: reach(others[attack]))
-    entry = known.find("attack", best)
+    entry = known.attacks.find(best)
     return f"{entry.short if entry else best} ({seen_words(others[best])} in the nearest precomputed row)"

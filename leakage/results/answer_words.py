@@ -45,7 +45,7 @@ def protection_words(stack: Sequence[Part], known: Catalog) -> str:
     """Protections with every number that they have, as strengths: DP-SGD, max grad norm 1, noise multiplier 0.01."""
 
     def every_number(part: Part) -> str:
-        entry = known.find("defense", part.id)
+        entry = known.defenses.find(part.id)
         if entry is None:
             return protection([part], [part], known)
         values = entry.resolve(part.fields)
@@ -163,7 +163,7 @@ def _privacy(told: Answer, question: Question, known: Catalog) -> str:
         return ""
     if found := _promise(told, question, known):
         return sentence(found, question.uploads)
-    return "" if any(known.get("defense", part.id).private for part in question.defenses) else NONE_PROMISED
+    return "" if any(known.defenses.get(part.id).private for part in question.defenses) else NONE_PROMISED
 
 
 def effort(told: Answer) -> str:
@@ -180,7 +180,7 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     """What the answer says nothing of."""
 
     def titles(ids: frozenset[str]) -> str:
-        return ", ".join(entry.short for entry in known.of("attack") if entry.id in ids)
+        return ", ".join(entry.short for entry in known.attacks if entry.id in ids)
 
     words = [f"A stronger known attack: {told.stronger}."] if told.stronger else []
     if broken_off := titles(told.begun - told.tried):
@@ -188,7 +188,7 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
     words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in told.idle.items()]
     unfit = _unfit(question, known)
     words += [f"{titles(frozenset({attack}))} was not tried: {why}" for attack, why in unfit.items()]
-    others = frozenset(entry.id for entry in known.of("attack")) - told.begun - frozenset(told.idle) - frozenset(unfit)
+    others = frozenset(entry.id for entry in known.attacks) - told.begun - frozenset(told.idle) - frozenset(unfit)
     if titles(others):
         words.append(f"These attacks of this program: {titles(others)}.")
     if told.cut:
@@ -202,9 +202,9 @@ def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
 
 def _unfit(question: Question, known: Catalog) -> dict[str, str]:
     """Attacks by id that are for fewer or more pictures in one update than there are, and why."""
-    found = {}
-    for entry in known.of("attack"):
-        allowed = entry.fits.get("pictures", [])
+    found: dict[str, str] = {}
+    for entry in known.attacks:
+        allowed = entry.fits.get("pictures", ())
         if allowed and question.pictures not in allowed:
             limit = max(allowed) if question.pictures > max(allowed) else min(allowed)
             most = f"{'at most' if question.pictures > limit else 'at least'} {counted(limit, 'picture')}"

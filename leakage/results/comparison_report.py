@@ -21,8 +21,8 @@ from leakage.results.exports import saved
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError
+from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment
-from leakage.spec.fields import Travels
 from leakage.spec.threat_model import Row as Assumed
 from leakage.spec.threat_model import assumptions
 
@@ -83,7 +83,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
 
 def question(experiments: Sequence[Experiment], known: Catalog) -> str:
     """What is asked of who receives the updates, if that is the same in all arms."""
-    laid = [known.find("protocol", one.aggregation.id) if one.aggregation else None for one in experiments]
+    laid = [known.protocols.find(one.aggregation.id) if one.aggregation else None for one in experiments]
     who = {over.travels.receiver if over else Travels.receiver for over in laid}
     return f"What can {who.pop()} see of the private picture?" if len(who) == 1 else "What can be seen of the private picture?"
 

@@ -103,13 +103,13 @@ def _steps_words(experiments: Sequence[Experiment], known: Catalog, *, short: bo
 
 def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | None:
     """All fields of a protocol whose phones train by themselves; None of another, or of one that is gone since."""
-    entry = known.find("protocol", experiment.protocol.id)
+    entry = known.protocols.find(experiment.protocol.id)
     return _filled(entry, experiment.protocol) if entry and entry.trains_locally else None
 
 
 def _without(part: Part, names: Sequence[str], known: Catalog) -> Part:
     """A protocol without the fields that are told by themselves: with their defaults."""
-    entry = known.find("protocol", part.id) if names else None
+    entry = known.protocols.find(part.id) if names else None
     usual = {field.name: field.default for field in entry.fields if field.name in names} if entry else {}
     return Part(id=part.id, fields={**part.fields, **usual})
 

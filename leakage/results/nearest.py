@@ -68,10 +68,10 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
     """The table of clients that train for some steps, of pictures of the same kind, or else the one of photographs."""
     found = scenes(known)
-    trains = known.get("protocol", asked.protocol.id).trains_locally
+    trains = known.protocols.get(asked.protocol.id).trains_locally
     kinds = {_kind(picture) for picture in asked.pictures}
     for scene in found:
-        same_steps = known.get("protocol", scene.recipe.get("protocol", Experiment().protocol.id)).trains_locally == trains
+        same_steps = known.protocols.get(scene.recipe.get("protocol", Experiment().protocol.id)).trains_locally == trains
         same_kind = kinds == {KINDS.get(scene.recipe["data"])} or scene.recipe["data"] in {picture.source for picture in asked.pictures}
         if scene.lines and scene is not found[0] and same_steps and (trains or same_kind):
             return scene

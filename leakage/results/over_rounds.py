@@ -57,7 +57,7 @@ class Curve:
 
 def curves(known: Catalog) -> list[Curve]:
     """Every protection against every strategy, in the order in which they were measured."""
-    cells = [cell for cell in (load_results(RESULTS) or {"cells": []})["cells"] if known.find("defense", cell["defense"]["id"])]
+    cells = [cell for cell in (load_results(RESULTS) or {"cells": []})["cells"] if known.defenses.find(cell["defense"]["id"])]
     peers = [Part(**cell["defense"]) for cell in cells]
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell, part in zip(cells, peers, strict=True):

@@ -54,7 +54,7 @@ def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
 def promise_before(question: Question, known: Catalog) -> Promise | None:
     """What is known before anything runs: of the first protection whose noise multiplier is one of its fields; None without one."""
     for part in question.defenses:
-        entry = known.get("defense", part.id)
+        entry = known.defenses.get(part.id)
         if entry.noise_field:
             sigma = float(entry.resolve(part.fields)[entry.noise_field])
             return Promise(math.sqrt(_sums(question, entry.stage)) / sigma if sigma else math.inf)
@@ -63,7 +63,7 @@ def promise_before(question: Question, known: Catalog) -> Promise | None:
 
 def with_epsilon(epsilon: float, question: Question, known: Catalog) -> Part:
     """The protection whose uploads keep this epsilon in all, at the usual delta: the first whose noise multiplier is one of its fields."""
-    entry = next(entry for entry in known.of("defense") if entry.noise_field)
+    entry = next(entry for entry in known.defenses if entry.noise_field)
     sigma = math.sqrt(question.uploads * _sums(question, entry.stage)) / mu_of(epsilon)
     limits = next(field for field in entry.fields if field.name == entry.noise_field)
     assert limits.low is not None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from leakage.results.comparison import Row, scenario
 from leakage.results.nearest import IMITATE, NAIVE, Nearest, nearest
 from leakage.results.precomputed import UNMEASURED, Reach, reach
-from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.catalog import AttackEntry, Catalog
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.threat_model import coincide
@@ -38,12 +38,12 @@ def tries(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[
             themselves among the strongest (`Attack.strongest`).
     """
     rows = nearest(asked, known)
-    attacks = {entry.id: Part(id=entry.id, fields=entry.strongest) for entry in known.of("attack") if entry.strongest is not None}
+    attacks = {entry.id: Part(id=entry.id, fields=entry.strongest) for entry in known.attacks if entry.strongest is not None}
     if measured:
-        attacks |= {one.attack.id: one.attack for one in rows.attackers.values() if known.find("attack", one.attack.id)}
-    entries = [entry for entry in known.of("attack") if entry.id in attacks and fits(entry, asked)]
+        attacks |= {one.attack.id: one.attack for one in rows.attackers.values() if known.attacks.find(one.attack.id)}
+    entries = [entry for entry in known.attacks if entry.id in attacks and fits(entry, asked)]
 
-    def strength(pair: tuple[Entry, str]) -> TryOrder:
+    def strength(pair: tuple[AttackEntry, str]) -> TryOrder:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         unmeasured = entry.id not in {attack for attack, _ in rows.attackers}
@@ -69,18 +69,18 @@ def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:
 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
     """Who can attack it: those who know its protections, by what they do about them, and last the naive one, where that is another."""
-    own = [known.get("defense", part.id) for part in asked.defenses]
+    own = [known.defenses.get(part.id) for part in asked.defenses]
     knowing = [IMITATE, *dict.fromkeys(name for entry in own for name in list(entry.strategies)[1:])]
     bare = asked.model_copy(update={"defenses": ()})
-    return knowing if coincide(bare, known) and all(entry.idle for entry in own) else [*knowing, NAIVE]
+    return knowing if coincide(bare, known) and all(entry.default_strategy.idle for entry in own) else [*knowing, NAIVE]
 
 
 def averaging(known: Catalog) -> set[str]:
     """The strategies, by name, that put together what arrived in several rounds."""
-    return {name for entry in known.of("defense") for name in entry.averaging}
+    return {name for entry in known.defenses for name in entry.named(averaging=True)}
 
 
-def fits(entry: Entry, asked: Experiment) -> bool:
+def fits(entry: AttackEntry, asked: Experiment) -> bool:
     """Whether an attack is for experiments like this one."""
     facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id}
     return all(facts[about] in allowed for about, allowed in entry.fits.items())

@@ -57,7 +57,7 @@ def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | Non
 
 def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | None:
     """The same by what the workers measured of this model with default fields."""
-    entry = known.get("model", experiment.model.id)
+    entry = known.models.get(experiment.model.id)
     speeds = (store.note(SPEEDS) or {}).get(entry.id)
     if not speeds or any(
         experiment.model.fields.get(field.name, field.default) != field.default
@@ -68,7 +68,7 @@ def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | N
     load = len(experiment.pictures) * experiment.size**2 / 32**2  # in pictures of 32 x 32
     one, eight = speeds
     per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
-    return known.get("attack", experiment.attack.id).evaluations_per_step * float(per_replay)
+    return known.attacks.get(experiment.attack.id).evaluations_per_step * float(per_replay)
 
 
 def waits(store: Store, running: Sequence[Run], waiting: Sequence[Run], slots: int) -> list[float | None]:
@@ -129,7 +129,7 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
 def planned(experiment: Experiment, known: Catalog) -> float:
     """Passes over the batch that the attack will replay at most: steps (or 1), for every start, times the client's own epochs."""
     fields = experiment.attack.fields
-    imitates = experiment.assume.adaptive and not known.get("attack", experiment.attack.id).in_place_of_steps
+    imitates = experiment.assume.adaptive and not known.attacks.get(experiment.attack.id).in_place_of_steps
     epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1
     return max(1.0, float(fields.get("steps", 1)) * float(fields.get("starts", 1)) * float(epochs))
 

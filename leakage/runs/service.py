@@ -116,7 +116,7 @@ class Service:
         if missing:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
         files = {f"upload:{id}": uploads[id] for id in used}
-        learned = f" {inverters_digest()}" if self.ready().get("attack", resolved.attack.id).learned else ""
+        learned = f" {inverters_digest()}" if self.ready().attacks.get(resolved.attack.id).learned else ""
         return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}{learned}")
 
     def train(self, task: Training | InverterTraining, owner: str) -> str:

@@ -5,80 +5,49 @@ The dispatcher has them written down (`leakage.workers.plugin_catalog`), which i
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from leakage.settings import ROOT
+from leakage.spec.declarations import (
+    AttackDeclarations,
+    Declarations,
+    DefenseDeclarations,
+    ModelDeclarations,
+    ProtocolDeclarations,
+    StrategyDeclarations,
+)
 from leakage.spec.fields import KINDS as KINDS
 from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
-from leakage.spec.fields import Published, Travels
 from leakage.spec.words import short_repr
 
 LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones train by themselves
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # of results: what is hashed, below the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
-    *(f"spec/{name}.py" for name in ("aliases", "catalog", "experiment", "fields", "json_size", "part", "refusals", "syntax", "tasks")),
+    *(
+        f"spec/{name}.py"
+        for name in ("aliases", "catalog", "declarations", "experiment", "fields", "json_size", "part", "refusals", "syntax", "tasks")
+    ),
     *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "training_folder", "*_job")),
 )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One plug-in as data."""
+class Entry(BaseModel, Declarations):
+    """One plug-in as data: what it declares, and what is found out about it."""
 
-    kind: str
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str]
     id: str
-    title: str  # in plain words, with the field's term in brackets
-    short: str  # that term alone
-    plain: str
-    hint: str
-    source: str
     doc: str
-    presets: dict[str, dict[str, Any]]
-    evaluations_per_step: float  # of an attack
-    mistakes: dict[str, str]  # of an attack whose naive attacker imitates the client all the same: switch that repairs it -> in words
-    strongest: dict[str, Any] | None  # of an attack: its fields where the strongest known attackers are tried; None: it is none of them
-    in_place_of_steps: str  # of an attack: what it uses where phones train for some steps; empty: it imitates these
-    learned: bool  # of an attack: it needs a network that was trained beforehand
-    ends_without: str  # of an attack: which tensors of an update it cannot do without; empty: it goes on with what arrives
-    fits: dict[str, list[Any]]  # of those: for which experiments: pictures (how many), precision, model (its id) -> what each may be
-    reads_labels: bool  # of an attack: from the update, unless they are granted, which takes a linear last layer
-    strategies: dict[str, str]  # of a defense: what attackers can do who know it, name -> in words; the first is the usual one
-    strategy_titles: dict[str, str]  # ... those whose name on the page is another: name -> title
-    idle: bool  # of a defense: the usual one of them does what somebody would do who does not know it
-    averaging: list[str]  # of those: which put together what arrived in the rounds up to the attacked one
-    colluding: list[str]  # ... which need a phone that works with the attacker
-    imitating: list[str]  # ... which do nothing but imitate it
-    literal: list[str]  # ... and which work with the very numbers that the defense made
-    stage: str  # of a defense: gradient, in each local step, or update, on what is sent
-    needs: dict[str, str]  # of a defense: fields that the model must have, with these values
-    needs_structure: dict[str, str]  # of a defense: how the model must be built -> what is said of one that is not
-    one_by_one: bool  # of a defense: it asks for the gradient of each picture by itself
-    needs_step: str  # of a defense: what is said where it acts on all pictures of a step behind one that takes them one by one
-    published: Published | None  # of a defense: from which strength on it was reported to stop DLG
-    noise_field: str  # of a defense: which field is the noise multiplier of one picture's part; empty: none is
-    private: bool  # of a defense: it promises differential privacy
-    backfires: str  # of a defense: why an attacker does worse for knowing it, where that was measured
-    smallest: int  # of a model: the shortest side of a picture that it can take, in pixels
-    smallest_alone: int  # the same of a picture that is alone in a step whose statistics BatchNorm takes
-    structure: list[str]  # of a model: how it is built, as defenses may need it
-    is_aggregation: bool  # of a protocol: laid over another one
-    sends_gradient: bool  # of a protocol: the very gradient of one step, and nothing else
-    travels: Travels  # of a protocol: what is sent, what is kept, and what attackers make of it, in words
+    """The docstring of its class."""
     fields: tuple[Field, ...]
-
-    @property
-    def trains_locally(self) -> bool:
-        """Of a protocol: whether its phones train by themselves for some steps before they send."""
-        return any(field.name == LOCAL_STEPS for field in self.fields)
-
-    def answer(self, strategy: str) -> str:
-        """Of a defense, in words: what the attacker does who chose this strategy, or the usual one."""
-        return self.strategies.get(strategy) or next(iter(self.strategies.values()))
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Every field with its value, defaults filled in. Raises CatalogError for unknown names and values out of range."""
@@ -89,34 +58,130 @@ class Entry:
         return {name: field.check(given.get(name, field.default), f"{self.kind} {self.id}") for name, field in known.items()}
 
 
-@dataclass(frozen=True)
-class Catalog:
-    """All plug-ins, and the hash of the files they were read from."""
+class AttackEntry(Entry, AttackDeclarations):
+    """An attack as data."""
 
-    version: str
-    entries: tuple[Entry, ...]
+    kind = "attack"
 
-    def of(self, kind: str) -> list[Entry]:
-        return [entry for entry in self.entries if entry.kind == kind]
+
+@dataclass(frozen=True, kw_only=True)
+class StrategyEntry(StrategyDeclarations):
+    """An adaptive strategy of a defense as data. `title` is never empty here."""
+
+    idle: bool
+    """The attacker does the same as a naive one: the default strategy of a defense that has no `surrogate`."""
+    imitating: bool
+    """The strategy imitates the defense, and does nothing else."""
+    literal: bool
+    """The strategy works with the very numbers that the defense made."""
+
+
+class DefenseEntry(Entry, DefenseDeclarations):
+    """A defense as data."""
+
+    kind = "defense"
+
+    strategies: dict[str, StrategyEntry]
+    """What an attacker that knows the defense can do, by the name that an experiment gives; the first is the default."""
+    noise_field: str
+    """The field that is the noise multiplier of one picture's part. Empty: none is."""
+    private: bool
+    """The defense promises differential privacy."""
 
     @property
-    def aggregations(self) -> list[Entry]:
-        """The protocols that are laid over another one, by title; the first is the usual one."""
-        return sorted((entry for entry in self.of("protocol") if entry.is_aggregation), key=lambda entry: entry.title)
+    def default_strategy(self) -> StrategyEntry:
+        """The strategy of an attacker that chose none."""
+        return next(iter(self.strategies.values()))
 
-    def find(self, kind: str, name: str) -> Entry | None:
+    def strategy(self, name: str) -> StrategyEntry:
+        """The strategy of this name, or the default one where the defense has none of this name."""
+        return self.strategies.get(name, self.default_strategy)
+
+    def named(self, **declared: bool) -> list[str]:
+        """The names of the strategies that declare all of this.
+
+        Args:
+            declared: attributes of a strategy, and their values.
+        """
+        return [name for name, own in self.strategies.items() if all(getattr(own, key) == value for key, value in declared.items())]
+
+
+class ProtocolEntry(Entry, ProtocolDeclarations):
+    """A protocol as data."""
+
+    kind = "protocol"
+
+    @property
+    def trains_locally(self) -> bool:
+        """Whether its clients train for some steps by themselves before they send."""
+        return any(field.name == LOCAL_STEPS for field in self.fields)
+
+
+class ModelEntry(Entry, ModelDeclarations):
+    """A model as data."""
+
+    kind = "model"
+
+
+ENTRIES: dict[str, type[Entry]] = {own.kind: own for own in (AttackEntry, DefenseEntry, ProtocolEntry, ModelEntry)}
+E = TypeVar("E", bound=Entry, covariant=True)
+
+
+@dataclass(frozen=True)
+class Entries(Collection[E]):
+    """The plug-ins of one kind, in the order of their ids."""
+
+    kind: str
+    all: tuple[E, ...]
+
+    def __iter__(self) -> Iterator[E]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def __contains__(self, entry: object) -> bool:
+        return entry in self.all
+
+    def find(self, name: str) -> E | None:
         """The plug-in of that id; None where it is gone, as it may be from an old run."""
-        return next((entry for entry in self.of(kind) if entry.id == name), None)
+        return next((entry for entry in self.all if entry.id == name), None)
+
+    def get(self, name: str) -> E:
+        """The plug-in of that id. Raises CatalogError, listing what there is."""
+        if found := self.find(name):
+            return found
+        raise CatalogError(f"{self.kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.all)}.")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """All plug-ins, and the hash of the files from which they were read."""
+
+    version: str
+    attacks: Entries[AttackEntry]
+    defenses: Entries[DefenseEntry]
+    protocols: Entries[ProtocolEntry]
+    models: Entries[ModelEntry]
+
+    @property
+    def entries(self) -> list[Entry]:
+        """The plug-ins of all kinds."""
+        return [*self.attacks, *self.defenses, *self.protocols, *self.models]
+
+    @property
+    def aggregations(self) -> list[ProtocolEntry]:
+        """The protocols that add up the updates of another one's clients, by title; the first is the default."""
+        return sorted((entry for entry in self.protocols if entry.is_aggregation), key=lambda entry: entry.title)
+
+    def of(self, kind: str) -> Entries[Entry]:
+        """The plug-ins of a kind that is known only at run time."""
+        found: Entries[Entry] = getattr(self, KINDS[kind])
+        return found
 
     def strategy_title(self, name: str) -> str:
-        """What an attacker does about a protection, by its name on the page."""
-        return next((entry.strategy_titles[name] for entry in self.of("defense") if name in entry.strategy_titles), name)
-
-    def get(self, kind: str, name: str) -> Entry:
-        """Raises CatalogError, listing what there is."""
-        if found := self.find(kind, name):
-            return found
-        raise CatalogError(f"{kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.of(kind))}.")
+        """The title of an adaptive strategy, whatever defense offers it; its name where none does."""
+        return next((entry.strategies[name].title for entry in self.defenses if name in entry.strategies), name)
 
 
 def version() -> str:
@@ -138,19 +203,32 @@ def sources() -> list[Path]:
     return code + sorted(card for pattern in cards for card in ROOT.glob(f"assets/{pattern}"))
 
 
+def text(catalog: Catalog) -> str:
+    """The catalog as JSON, as `read` reads it."""
+    kinds = {KINDS[kind]: [entry.model_dump(mode="json") for entry in catalog.of(kind)] for kind in KINDS}
+    return json.dumps({"version": catalog.version, **kinds}, indent=1)
+
+
 def read(path: Path) -> Catalog | None:
     """The catalog at `path`, or None when there is none or it describes other files than those on disk."""
     try:
         raw = json.loads(path.read_text())
-        if raw["version"] != version():
-            return None
-        return Catalog(version=raw["version"], entries=tuple(_entry(entry) for entry in raw["entries"]))
+        return make_catalog(raw["version"], raw) if raw["version"] == version() else None
     except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or of a newer program than this process
         return None
 
 
-def _entry(raw: dict[str, Any]) -> Entry:
-    """An entry as JSON has it, with its lists as tuples again."""
-    fields = tuple(Field(**{**field, "options": tuple(field["options"])}) for field in raw["fields"])
-    published = raw["published"] and Published(**{**raw["published"], "ends": tuple(raw["published"]["ends"])})
-    return Entry(**{**raw, "fields": fields, "published": published, "travels": Travels(**raw["travels"])})
+def make_catalog(version: str, plugins: Mapping[str, Iterable[Mapping[str, Any]]]) -> Catalog:
+    """Make a catalog of what is given of each plug-in.
+
+    Args:
+        version: the hash of the files from which this was read.
+        plugins: the folder of a kind -> what the entries of its plug-ins hold.
+
+    Raises:
+        ValueError: for what is not an entry.
+    """
+    kinds: dict[str, Any] = {
+        folder: Entries(kind, tuple(map(ENTRIES[kind].model_validate, plugins[folder]))) for kind, folder in KINDS.items()
+    }
+    return Catalog(version, **kinds)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from leakage.data.inverters import ONE_GRADIENT, inverters, missing
-from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.catalog import Catalog, DefenseEntry
 from leakage.spec.experiment import Experiment, clients_of
 
 
@@ -30,10 +30,10 @@ def _unclassed(experiment: Experiment) -> list[str]:
 
 def _untrained(experiment: Experiment, known: Catalog) -> list[str]:
     """Why an attack that answers by a trained network has none here."""
-    if not known.get("attack", experiment.attack.id).learned:
+    if not known.attacks.get(experiment.attack.id).learned:
         return []
     cards = list(inverters().values())
-    one = known.get("protocol", experiment.protocol.id).sends_gradient and not experiment.aggregation and experiment.rounds == 1
+    one = known.protocols.get(experiment.protocol.id).sends_gradient and not experiment.aggregation and experiment.rounds == 1
     if not one:
         return [ONE_GRADIENT]
     victim: dict[str, Any] = {"model": experiment.model.model_dump(), "checkpoint": experiment.checkpoint}
@@ -44,7 +44,7 @@ def _untrained(experiment: Experiment, known: Catalog) -> list[str]:
     batch = len(experiment.pictures)
     if any((card.defenses, card.batch) == (behind, batch) for card in fits):
         return []
-    words = " and ".join(known.get("defense", part["id"]).short for part in behind) or "no protection"
+    words = " and ".join(known.defenses.get(part["id"]).short for part in behind) or "no protection"
     return [missing(fits, cards, words, batch)]
 
 
@@ -53,26 +53,27 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
     name = experiment.assume.strategy
     if not experiment.assume.adaptive or not name:
         return []
-    told, shown, attack = [], known.strategy_title(name), known.get("attack", experiment.attack.id)
+    told, shown, attack = [], known.strategy_title(name), known.attacks.get(experiment.attack.id)
     if attack.learned:
         return [f"“{shown}” does nothing here: {attack.short} asks the network that was trained behind the protection. Leave the default."]
-    entries = [known.get("defense", part.id) for part in experiment.defenses]
+    entries = [known.defenses.get(part.id) for part in experiment.defenses]
     for entry in entries:
-        if name not in entry.strategies:
+        strategy = entry.strategies.get(name)
+        if strategy is None:
             continue
-        if name in entry.literal and (why := _hidden(experiment, entry, entries, known)):
-            usable = [other for other in entry.strategies if other not in entry.literal]
+        if strategy.literal and (why := _hidden(experiment, entry, entries, known)):
+            usable = next(other for other in entry.strategies.values() if not other.literal)
             told.append(
                 f"“{shown}” works with the very numbers that {entry.short} makes, and {why}: "
-                f"“{known.strategy_title(usable[0])}” is used instead. "
+                f"“{usable.title}” is used instead. "
                 "Choose that, or a setting that leaves them as they are."
             )
-        elif name in entry.colluding and not experiment.assume.accomplice:
+        elif strategy.colluding and not experiment.assume.accomplice:
             told.append(
                 f"“{shown}” needs another phone that works with the attacker, and there is none: "
-                f"“{known.strategy_title(next(iter(entry.strategies)))}” is used instead. Choose the picture of that phone."
+                f"“{entry.default_strategy.title}” is used instead. Choose the picture of that phone."
             )
-        elif name in entry.averaging and experiment.attacked_round == 1:
+        elif strategy.averaging and experiment.attacked_round == 1:
             watched = "only one is watched" if experiment.rounds == 1 else "the first is attacked"
             told.append(
                 f"“{shown}” has a single round to work with: it puts together what arrived up to the attacked round, and {watched}. "
@@ -86,12 +87,12 @@ def all_warnings(experiments: Iterable[Experiment], known: Catalog) -> list[str]
     return list(dict.fromkeys(words for one in experiments for words in warnings(one, known)))
 
 
-def _hidden(experiment: Experiment, entry: Entry, entries: list[Entry], known: Catalog) -> str:
+def _hidden(experiment: Experiment, entry: DefenseEntry, entries: list[DefenseEntry], known: Catalog) -> str:
     """Why the attacker never holds the numbers that this protection makes; empty where it does."""
     if clients_of(experiment.aggregation, known) > 1:
         return "they arrive added up with those of other phones"
     behind = [other for other in entries if other.stage == entry.stage][-1]
     if behind is not entry or (entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)):
         return "another protection changes them afterwards"
-    protocol = known.get("protocol", experiment.protocol.id)
+    protocol = known.protocols.get(experiment.protocol.id)
     return f"{protocol.short} sends something else" if entry.stage == "gradient" and not protocol.sends_gradient else ""

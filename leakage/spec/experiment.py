@@ -150,7 +150,7 @@ class Experiment(Base):
 
     def _check_setting(self, catalog: Catalog) -> None:
         """Raise SpecError unless rounds, protocol, aggregation, protections and the number of pictures go together."""
-        strategies = {name for part in self.defenses for name in catalog.get("defense", part.id).strategies}
+        strategies = {name for part in self.defenses for name in catalog.defenses.get(part.id).strategies}
         if self.assume.strategy and self.assume.strategy not in strategies:
             allowed = ", ".join(sorted(strategies)) or "none, without a protection"
             raise SpecError(f"assume.strategy: allowed is {allowed}; given was {self.assume.strategy!r}.")
@@ -163,10 +163,10 @@ class Experiment(Base):
             raise SpecError(
                 f"attacked_round: allowed is 1 to {self.rounds}, the rounds that were watched; given was {self.attacked_round}."
             )
-        if catalog.get("protocol", self.protocol.id).is_aggregation:
+        if catalog.protocols.get(self.protocol.id).is_aggregation:
             raise SpecError(f"protocol: {self.protocol.id} is laid over another protocol. Name it under aggregation.")
         if self.aggregation:
-            entry = catalog.get("protocol", self.aggregation.id)
+            entry = catalog.protocols.get(self.aggregation.id)
             if not entry.is_aggregation:
                 raise SpecError(f"aggregation: {self.aggregation.id} is no aggregation. Name it under protocol.")
             entry.resolve(self.aggregation.fields)  # or says which of its fields is wrong
@@ -178,10 +178,10 @@ class Experiment(Base):
 
     def _check_engine(self, model: Part, catalog: Catalog) -> None:
         """Raise SpecError where the engine would refuse what this (resolved) model is asked for."""
-        attack, each = catalog.get("attack", self.attack.id), len(self.pictures) // clients_of(self.aggregation, catalog)
-        mini_batch = int(catalog.get("protocol", self.protocol.id).resolve(self.protocol.fields).get("mini_batch", 0))
+        attack, each = catalog.attacks.get(self.attack.id), len(self.pictures) // clients_of(self.aggregation, catalog)
+        mini_batch = int(catalog.protocols.get(self.protocol.id).resolve(self.protocol.fields).get("mini_batch", 0))
         check_steps(catalog, model, self.defenses, LocalSteps.of(each, mini_batch, self.size), batch_statistics=self.batch_norm == "batch")
-        for words in unreadable(catalog.get("model", model.id), attack, labels=self.assume.labels):
+        for words in unreadable(catalog.models.get(model.id), attack, labels=self.assume.labels):
             raise SpecError(words)
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
@@ -189,7 +189,7 @@ class Experiment(Base):
         if self.task != "classes":
             raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
         card, _ = find(self.checkpoint)
-        of = catalog.get("model", card.model).resolve(card.fields)
+        of = catalog.models.get(card.model).resolve(card.fields)
         wanted = {"model": card.model, **of, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}
         given = {"model": model.id, **model.fields, "channels": self.channels, "size": self.size, "classes": self.num_classes}
         for name, value in wanted.items():
@@ -200,19 +200,19 @@ class Experiment(Base):
 
 def with_defaults(catalog: Catalog, kind: str, part: Part) -> Part:
     """The plug-in with every field. Raises CatalogError."""
-    return Part(id=part.id, fields=catalog.get(kind, part.id).resolve(part.fields))
+    return Part(id=part.id, fields=catalog.of(kind).get(part.id).resolve(part.fields))
 
 
 def clients_of(aggregation: Part | None, known: Catalog) -> int:
     """How many clients are added up: as given, else as the aggregation's own default says; 1 without one, or where its file is gone."""
-    entry = known.find("protocol", aggregation.id) if aggregation else None
+    entry = known.protocols.find(aggregation.id) if aggregation else None
     default = next((field.default for field in entry.fields if field.name == "clients"), 1) if entry else 1
     return int(aggregation.fields.get("clients", default)) if aggregation else 1
 
 
 def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
     """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
-    entry, size = catalog.get("model", model.id), image_shape[1]
+    entry, size = catalog.models.get(model.id), image_shape[1]
     if size < entry.smallest:
         raise SpecError(f"size: {entry.short} needs pictures of at least {entry.smallest} pixels, given was {size}.")
     for field in entry.fields:
@@ -225,11 +225,11 @@ def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int],
 
 def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None:
     """Raise SpecError when a protection has no place in the (resolved) model."""
-    for entry in (catalog.get("defense", part.id) for part in defenses):
+    for entry in (catalog.defenses.get(part.id) for part in defenses):
         for name, value in entry.needs.items():
             if model.fields.get(name) != value:
-                fit = [one.short for one in catalog.of("model") for field in one.fields if field.name == name and value in field.options]
-                title, given = entry.short, catalog.get("model", model.id).short
+                fit = [one.short for one in catalog.models for field in one.fields if field.name == name and value in field.options]
+                title, given = entry.short, catalog.models.get(model.id).short
                 raise SpecError(
                     f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
                     f"Choose another protection, or with {name} {value} one of {', '.join(fit)}."
@@ -238,8 +238,8 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
 
 def check_steps(catalog: Catalog, model: Part, defenses: Iterable[Part], steps: LocalSteps, *, batch_statistics: bool) -> None:
     """Raise SpecError where the (resolved) model, protections and the pictures of a local step do not go together."""
-    acting = [catalog.get("defense", part.id) for part in defenses]
-    for words in refusals(catalog.get("model", model.id), model.fields, acting, steps, batch_statistics=batch_statistics):
+    acting = [catalog.defenses.get(part.id) for part in defenses]
+    for words in refusals(catalog.models.get(model.id), model.fields, acting, steps, batch_statistics=batch_statistics):
         raise SpecError(words)
 
 

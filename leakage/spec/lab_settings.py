@@ -64,7 +64,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
     given = {**lab_settings(Experiment()), **settings}
 
     def part(kind: str, id: str, **fields: Any) -> Part:
-        named = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.get(kind, id).fields}
+        named = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.of(kind).get(id).fields}
         return Part(id=id, fields={**named, **fields})
 
     over = [entry.id for entry in known.aggregations]
@@ -92,7 +92,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
 
 def with_usual_unnamed(experiment: Experiment, known: Catalog) -> Experiment:
     """The same with the usual strategy of its protection unnamed, as the Lab has it. Raises CatalogError."""
-    usual = {name for part in experiment.defenses for name in list(known.get("defense", part.id).strategies)[:1]}
+    usual = {name for part in experiment.defenses for name in list(known.defenses.get(part.id).strategies)[:1]}
     if experiment.assume.strategy not in usual:
         return experiment
     return experiment.model_copy(update={"assume": experiment.assume.model_copy(update={"strategy": ""})})

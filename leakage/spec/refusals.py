@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakage.spec.catalog import Entry
+from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry
 from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS
 
 MAX_CLASSES = 10_000  # of a network; LFW, the largest of our data sets, has 5,749 people
@@ -36,7 +36,7 @@ class LocalSteps:
 
 
 def refusals(
-    model: Entry, fields: dict[str, Any], defenses: Sequence[Entry], steps: LocalSteps, *, batch_statistics: bool
+    model: ModelEntry, fields: dict[str, Any], defenses: Sequence[DefenseEntry], steps: LocalSteps, *, batch_statistics: bool
 ) -> Iterator[str]:
     """Why the engine would refuse this: protections in the order in which they act, on a model with these fields.
 
@@ -55,7 +55,7 @@ def refusals(
         alone = alone or entry.one_by_one
 
 
-def unreadable(model: Entry, attack: Entry, *, labels: bool) -> Iterator[str]:
+def unreadable(model: ModelEntry, attack: AttackEntry, *, labels: bool) -> Iterator[str]:
     """Why the attack cannot do without labels that are not granted."""
     if attack.reads_labels and not labels and "linear" not in model.structure:
         yield NO_LABELS

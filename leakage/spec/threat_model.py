@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry, ProtocolEntry
+from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
-from leakage.spec.fields import Travels
 from leakage.spec.unimitated import asks, steps_left_out, used
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
@@ -20,7 +20,7 @@ Row = tuple[str, str, str]  # a tag, what it is about, what holds
 class ClientBehavior:
     """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
 
-    protocol: Entry
+    protocol: ProtocolEntry
     fields: dict[str, Any]
     steps: int | None
     clients: int
@@ -32,9 +32,9 @@ class ClientBehavior:
 
     @staticmethod
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
-        entry = known.get("protocol", protocol.id)
+        entry = known.protocols.get(protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        clients, over = clients_of(aggregation, known), known.find("protocol", aggregation.id) if aggregation else None
+        clients, over = clients_of(aggregation, known), known.protocols.find(aggregation.id) if aggregation else None
         given = aggregation.fields if aggregation else {}
         own = {field.name: given.get(field.name, field.default) for field in over.fields} if over else {}
         apart = " ".join(str(own[field.name]) for field in over.fields if field.syntax) if over else ""
@@ -63,7 +63,7 @@ class ClientBehavior:
         """Whether every phone of a sum has BatchNorm statistics of its own: then the sum is the gradient of no single batch."""
         return self.clients > 1 and self.batch_norm == "batch"
 
-    def coincide(self, protections: Sequence[Entry | Part]) -> bool:
+    def coincide(self, protections: Sequence[DefenseEntry | Part]) -> bool:
         """Whether the naive and the adaptive attacker do the same: what arrives, divided by the number of phones, is the gradient itself.
 
         Phones share the pictures evenly, so the mean of their gradients is that of one batch, unless BatchNorm mixes the pictures of each.
@@ -107,13 +107,18 @@ def counted(number: int, what: str) -> str:
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
     """Whether the naive and the adaptive attacker of this experiment do the same; False where its protocol is gone."""
-    if known.find("protocol", experiment.protocol.id) is None:
+    if known.protocols.find(experiment.protocol.id) is None:
         return False
     return ClientBehavior.in_experiment(experiment, known).coincide(experiment.defenses)
 
 
 def meaning(
-    behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any], *, answers: Sequence[str] | None
+    behavior: ClientBehavior,
+    protections: Sequence[DefenseEntry],
+    attack: AttackEntry,
+    fields: dict[str, Any],
+    *,
+    answers: Sequence[str] | None,
 ) -> str:
     """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
     who = ATTACKERS["naive" if answers is None else "adaptive"]
@@ -125,7 +130,7 @@ def meaning(
     return f"{who}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
 
 
-def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: Sequence[str]) -> str:
+def _adaptive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], answers: Sequence[str]) -> str:
     same = behavior.coincide(protections)
     if same and behavior.clients == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
@@ -140,7 +145,7 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[Entry], answers: S
     return f"{how}{sum_of}.{order}{known}"
 
 
-def _naive(behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry, fields: dict[str, Any]) -> str:
+def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack: AttackEntry, fields: dict[str, Any]) -> str:
     unknown = "".join(f" It does not know of {entry.short}." for entry in protections)
     if behavior.plain:
         what = "the sum, divided by the number of phones," if behavior.clients > 1 else "what arrives"
@@ -159,7 +164,7 @@ def _naive(behavior: ClientBehavior, protections: Sequence[Entry], attack: Entry
     return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
 
 
-def imitates(attack: Entry) -> bool:
+def imitates(attack: AttackEntry) -> bool:
     """Whether even the naive attacker imitates the phone, only wrongly."""
     return bool(attack.mistakes)
 
@@ -189,14 +194,15 @@ class Introduction(Protocol):
 
 def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
     """What the attacker knows, finds out, was granted, and never sees."""
-    model, granted = known.get("model", experiment.model.id), experiment.assume.labels
+    model, granted = known.models.get(experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
     weights = meta.knowledge.weights if meta else experiment.checkpoint or "untrained"
     behavior, adaptive = ClientBehavior.in_experiment(experiment, known), experiment.assume.adaptive
-    attack, protections = known.get("attack", experiment.attack.id), [known.get("defense", part.id) for part in experiment.defenses]
+    attack, protections = known.attacks.get(experiment.attack.id), [known.defenses.get(part.id) for part in experiment.defenses]
     unused = attack.in_place_of_steps and behavior.steps not in (None, 1)
     sees = adaptive or behavior.plain or imitates(attack)
-    answers = (meta.knowledge.answers if meta else ()) or [entry.answer(experiment.assume.strategy) for entry in protections]
+    strategy = experiment.assume.strategy
+    answers = (meta.knowledge.answers if meta else ()) or [entry.strategy(strategy).description for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
     own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
     rows = [
@@ -239,7 +245,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
 
 
-def _model(entry: Entry, model: Part) -> str:
+def _model(entry: ModelEntry, model: Part) -> str:
     """The model's title, and in quotes what its user wrote."""
     texts = [format_value(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
     return " ".join([entry.title, *texts])

@@ -1,78 +1,64 @@
 """The plug-ins on disk, imported and written down as data, so that pages need not import them."""
 
 import inspect
-import json
 import os
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
-from leakage.engine.core import Defense
+from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
-from leakage.spec.catalog import Catalog, Entry, version
-from leakage.spec.fields import KINDS, Travels
+from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, make_catalog, text, version
+from leakage.spec.fields import KINDS
 
 
 def write(path: Path) -> Catalog:
-    """Import every plug-in and write what they say about themselves."""
+    """Import every plug-in and write what they declare.
+
+    Args:
+        path: where `leakage.spec.catalog.read` finds it.
+
+    Returns:
+        The catalog as it was written.
+    """
     catalog = describe()
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(json.dumps(asdict(catalog), indent=1))
+    fresh.write_text(text(catalog))
     fresh.replace(path)
     return catalog
 
 
 def describe() -> Catalog:
     """The catalog of the plug-ins on disk (imports them)."""
-    return Catalog(version=version(), entries=tuple(_entry(kind, name) for kind in KINDS for name in ids(kind)))
+    return make_catalog(version(), {folder: [_entry(kind, name) for name in ids(kind)] for kind, folder in KINDS.items()})
 
 
-def _entry(kind: str, name: str) -> Entry:
+def _entry(kind: str, name: str) -> dict[str, Any]:
+    """One plug-in as its entry has it: what is found out about it here, and else what it declares."""
     plugin = load(kind, name)
-    strategies = plugin().strategies() if kind == "defense" else {}
-    idle = kind == "defense" and plugin.surrogate is Defense.surrogate
-    return Entry(
-        kind=kind,
-        id=name,
-        title=plugin.title,
-        short=plugin.short or plugin.title,
-        plain=plugin.plain,
-        hint=plugin.hint,
-        source=plugin.source,
-        doc=inspect.cleandoc(plugin.__doc__ or ""),
-        evaluations_per_step=getattr(plugin, "evaluations_per_step", 0),
-        mistakes=dict(getattr(plugin, "mistakes", {})),
-        strongest=None if (fields := getattr(plugin, "strongest", None)) is None else dict(fields),
-        in_place_of_steps=getattr(plugin, "in_place_of_steps", ""),
-        learned=getattr(plugin, "learned", False),
-        ends_without=getattr(plugin, "ends_without", ""),
-        fits={about: list(allowed) for about, allowed in getattr(plugin, "fits", {}).items()},
-        reads_labels=getattr(plugin, "reads_labels", False),
-        strategies={name: strategy.words for name, strategy in strategies.items()},
-        strategy_titles={name: strategy.title for name, strategy in strategies.items() if strategy.title},
-        idle=idle,
-        averaging=[name for name, strategy in strategies.items() if strategy.averaging],
-        colluding=[name for name, strategy in strategies.items() if strategy.colluding],
-        imitating=[name for place, (name, own) in enumerate(strategies.items()) if own.only_imitates and not (idle and place == 0)],
-        literal=[name for name, strategy in strategies.items() if strategy.exact or strategy.invert_update],
-        stage=getattr(plugin, "stage", ""),
-        needs=dict(getattr(plugin, "needs", {})),
-        needs_structure=dict(getattr(plugin, "needs_structure", {})),
-        one_by_one=getattr(plugin, "one_by_one", False),
-        needs_step=getattr(plugin, "needs_step", ""),
-        published=getattr(plugin, "published", None),
-        noise_field=noise_field(plugin) if kind == "defense" else "",
-        private=kind == "defense" and any(own is not None for own in (plugin().effective_noise_multiplier(1), plugin().pure_epsilon(1))),
-        backfires=getattr(plugin, "backfires", ""),
-        smallest=getattr(plugin, "smallest", 0),
-        smallest_alone=getattr(plugin, "smallest_alone", 0),
-        structure=list(getattr(plugin, "structure", ())),
-        is_aggregation=getattr(plugin, "is_aggregation", False),
-        sends_gradient=getattr(plugin, "sends_gradient", False),
-        travels=getattr(plugin, "travels", Travels()),
-        presets={name: dict(values) for name, values in plugin.presets.items()},
-        fields=described(plugin),
+    found: dict[str, Any] = {"id": name, "short": plugin.short or plugin.title, "doc": inspect.cleandoc(plugin.__doc__ or "")}
+    found |= {"fields": described(plugin), **(_defense(plugin) if kind == "defense" else {})}
+    return {field: found[field] if field in found else getattr(plugin, field) for field in ENTRIES[kind].model_fields}
+
+
+def _defense(plugin: type[Defense]) -> dict[str, Any]:
+    """What is found out about a defense with its default fields."""
+    own = plugin()
+    promised = own.effective_noise_multiplier(1), own.pure_epsilon(1)
+    strategies = {
+        name: _strategy(name, strategy, idle=index == 0 and plugin.surrogate is Defense.surrogate)
+        for index, (name, strategy) in enumerate(own.strategies().items())
+    }
+    return {"strategies": strategies, "noise_field": noise_field(plugin), "private": promised != (None, None)}
+
+
+def _strategy(name: str, strategy: AdaptiveStrategy, *, idle: bool) -> StrategyEntry:
+    """One strategy as its entry has it."""
+    found: dict[str, Any] = {"title": strategy.title or name, "idle": idle, "imitating": strategy.only_imitates and not idle}
+    return StrategyEntry(
+        **{field.name: found[field.name] if field.name in found else getattr(strategy, field.name) for field in fields(StrategyEntry)}
     )
 
 

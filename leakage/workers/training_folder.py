@@ -180,7 +180,7 @@ def finish(
         )
     card = {
         "model": training.model.id,
-        "fields": describe().get("model", training.model.id).resolve(training.model.fields),
+        "fields": describe().models.get(training.model.id).resolve(training.model.fields),
         "data": training.data,
         "image_shape": training.image_shape,
         "num_classes": training.num_classes,

@@ -42,7 +42,7 @@ def test_a_naive_attacker_who_compares_directions_alone_loses_less_than_one_who_
 
 def test_the_paper_preset_of_inverting_gradients_has_the_weight_that_its_section_5_names() -> None:
     """0.01; 0.1 without signs is what the released code takes by default."""
-    presets = CATALOG.get("attack", "inverting_gradients").presets
+    presets = CATALOG.attacks.get("inverting_gradients").presets
     (paper,) = [preset for name, preset in presets.items() if name.startswith("paper (Geiping")]
     (code,) = [preset for name, preset in presets.items() if name.startswith("their code")]
     assert (paper["tv_weight"], paper["signed"]) == (0.01, True)

@@ -58,7 +58,7 @@ def test_a_plugin_is_documented_for_a_student_and_for_a_beginner_and_names_its_p
     assert entry.title
     assert len(entry.short) <= 22, "tables, chips and titles of runs have no room for more"
     assert not set(entry.title) & set(",:"), "a title is listed among others, and what it does is told by itself"
-    assert not (groups := GROUPS[entry.kind]) or entry.is_aggregation or entry.title.startswith((*groups, "Your own"))
+    assert not (groups := GROUPS[entry.kind]) or entry in CATALOG.aggregations or entry.title.startswith((*groups, "Your own"))
     assert is_sentence(entry.plain)
     assert is_sentence(entry.hint)
     assert entry.source.startswith("https://")

@@ -9,6 +9,7 @@ import pytest
 from small_problems import CATALOG
 
 from leakage.settings import ROOT
+from leakage.spec.catalog import AttackEntry, DefenseEntry, ProtocolEntry
 from leakage.spec.prepared import prepared
 from leakage.spec.tasks import InverterTraining
 
@@ -76,27 +77,35 @@ def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
         parts += [(kind, part) for kind in ("model", "protocol", "attack") if (part := getattr(change, kind))]
         parts += [("protocol", change.aggregation)] * bool(change.aggregation) + [("defense", part) for part in change.defenses or ()]
     for kind, part in parts:
-        CATALOG.get(kind, part.id).resolve(part.fields)
+        CATALOG.of(kind).get(part.id).resolve(part.fields)
     attacks = [*data.compare.attacks, data.compare.accuracy_cost_attack, data.training.attack, *data.training.attack_of.values()]
-    assert {entry.id for entry in CATALOG.of("attack")} >= set(attacks)
-    assert {entry.id for entry in CATALOG.of("model")} >= set(data.training.attack_of)
+    assert {entry.id for entry in CATALOG.attacks} >= set(attacks)
+    assert {entry.id for entry in CATALOG.models} >= set(data.training.attack_of)
     for fields in data.training.attackers.values():
         InverterTraining.model_validate(fields)
-    assert {"none", *(entry.id for entry in CATALOG.of("defense"))} >= {*data.compare.protections, data.compare.answered}
+    assert {"none", *(entry.id for entry in CATALOG.defenses)} >= {*data.compare.protections, data.compare.answered}
     protection, _, number = data.compare.swept.partition(".")
-    assert number in [field.name for field in CATALOG.get("defense", protection).fields]
-    activations = [field.options for field in CATALOG.get("model", data.verify.network.id).fields if field.name == "activation"]
+    assert number in [field.name for field in CATALOG.defenses.get(protection).fields]
+    activations = [field.options for field in CATALOG.models.get(data.verify.network.id).fields if field.name == "activation"]
     assert {one.activation for one in data.verify.searches} <= set(activations[0])
 
 
-@pytest.mark.parametrize("entry", CATALOG.entries, ids=lambda entry: f"{entry.kind}-{entry.id}")
-def test_what_a_plugin_says_for_pages_names_what_it_has(entry: object) -> None:
+@pytest.mark.parametrize("entry", CATALOG.attacks, ids=lambda entry: entry.id)
+def test_the_mistakes_of_an_attack_are_switches_that_it_has(entry: AttackEntry) -> None:
     fields = {field.name: field for field in entry.fields}
     assert all(fields[name].type == "bool" for name in entry.mistakes)
+
+
+@pytest.mark.parametrize("entry", CATALOG.defenses, ids=lambda entry: entry.id)
+def test_the_published_strength_of_a_defense_is_a_number_that_it_has(entry: DefenseEntry) -> None:
+    fields = {field.name: field for field in entry.fields}
     if entry.published and entry.published.field:
         field, (begins, sure) = fields[entry.published.field], entry.published.ends
         assert field.low <= begins < sure <= field.high
-    assert entry.kind == "protocol" or entry.travels == type(entry.travels)()
+
+
+@pytest.mark.parametrize("entry", CATALOG.protocols, ids=lambda entry: entry.id)
+def test_the_words_for_what_a_protocol_sends_can_be_filled_in(entry: ProtocolEntry) -> None:
     assert set(re.findall(r"{(\w*)}", entry.travels.imitated)) <= {"steps"}
     assert not entry.sends_gradient or entry.travels.imitated
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from leakage.settings import ROOT
+from leakage.spec.fields import KINDS
 
 ATTACK = '''"""Steepest descent on the direction of the gradient."""
 
@@ -192,7 +193,8 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
 @pytest.mark.long
 def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
     python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
-    entries = {(entry["kind"], entry["id"]): entry for entry in json.loads((project / "catalog.json").read_text())["entries"]}
+    written = json.loads((project / "catalog.json").read_text())
+    entries = {(kind, entry["id"]): entry for kind, folder in KINDS.items() for entry in written[folder]}
     for kind in ("attack", "defense", "protocol", "model"):
         (used,) = QUESTION["defenses"] if kind == "defense" else (QUESTION[kind],)
         assert [field["name"] for field in entries[kind, used["id"]]["fields"]] == list(used["fields"])

@@ -16,6 +16,7 @@ from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.logit_layer import last_layer
 from leakage.engine.observe import observe as observe_model
 from leakage.engine.observe import ready
+from leakage.spec.catalog import Entries
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.spec.refusals import LocalSteps
@@ -24,13 +25,13 @@ from leakage.workers.adapter import federation, network, observe, plugin
 from leakage.workers.training_adapter import build, protections, recipe_of
 
 PICKY = [  # defenses that say what they need
-    entry.id for entry in CATALOG.of("defense") if entry.needs or entry.needs_structure or entry.one_by_one or entry.needs_step
+    entry.id for entry in CATALOG.defenses if entry.needs or entry.needs_structure or entry.one_by_one or entry.needs_step
 ]
 NETS = [  # every model with every norm that it can have
     Part(
         id=entry.id, fields={**light(entry.id).fields, **({"norm": norm} if norm else {}), **({"width": 4} if entry.id == "resnet" else {})}
     )
-    for entry in CATALOG.of("model")
+    for entry in CATALOG.models
     for norm in next((field.options for field in entry.fields if field.name == "norm"), ("",))
 ]
 
@@ -163,8 +164,9 @@ def test_who_reads_labels_says_so(attack: str) -> None:
         list(plugin("attack", short(attack, steps=1, starts=1, restarts=1)).run(seen, generator(1, "attack")))
     except ValueError as error:
         said = str(error)
-    assert ("Grant the labels instead." in said) == CATALOG.get("attack", attack).reads_labels
-    bare = replace(CATALOG, entries=tuple(replace(entry, structure=[]) if entry.kind == "model" else entry for entry in CATALOG.entries))
+    assert ("Grant the labels instead." in said) == CATALOG.attacks.get(attack).reads_labels
+    models = tuple(entry.model_copy(update={"structure": ()}) for entry in CATALOG.models)
+    bare = replace(CATALOG, models=Entries("model", models))
     asked = Experiment(attack=Part(id=attack))
     if said:
         with pytest.raises(SpecError, match="Grant the labels instead"):
@@ -219,21 +221,21 @@ def test_a_strategy_that_the_engine_passes_over_is_named_with_the_one_it_takes()
     over = Part(id="secure_aggregation", fields={"clients": 2})
     named = 0
     for entry, (protocol, aggregation), other in product(
-        CATALOG.of("defense"), ((Part(id="fedsgd"), None), (Part(id="fedavg"), None), (Part(id="fedsgd"), over)), (None, "clipping", "ats")
+        CATALOG.defenses, ((Part(id="fedsgd"), None), (Part(id="fedavg"), None), (Part(id="fedsgd"), over)), (None, "clipping", "ats")
     ):
         if entry.id == "fedkl" or other == entry.id:
             continue
         stack = (Part(id=entry.id), *([Part(id=other)] if other else []))
-        for name, words in entry.strategies.items():
+        for name, strategy in entry.strategies.items():
             experiment = of(
                 2, model=TINY, protocol=protocol, aggregation=aggregation, defenses=stack, rounds=2, attacked_round=2,
                 assume=Assumptions(strategy=name),
             )  # fmt: skip
             taken = federation(experiment).answers[0]
             (said,) = warnings(experiment.resolve(CATALOG), CATALOG) or [""]
-            assert bool(said) == (taken != words), (stack, name, said)
+            assert bool(said) == (taken != strategy.description), (stack, name, said)
             if said:
-                (used,) = (own for own, what in entry.strategies.items() if what == taken)
+                (used,) = (own for own, what in entry.strategies.items() if what.description == taken)
                 assert f"“{used}” is used instead" in said
                 named += 1
     assert named > 5
@@ -253,7 +255,7 @@ def test_any_two_protections_are_refused_where_the_engine_refuses_them(first: st
 @pytest.mark.grid
 @pytest.mark.parametrize("model", NETS, ids=lambda part: f"{part.id}-{part.fields.get('norm', '')}")
 def test_any_protection_on_any_model_is_refused_where_the_engine_refuses_it(model: Part) -> None:
-    smallest = CATALOG.get("model", model.id).smallest
+    smallest = CATALOG.models.get(model.id).smallest
     for size, batch_norm, count, defense in product((28, 32), ("eval", "batch"), (1, 2), IDS["defense"]):
         if size >= smallest:
             agree(of(count, size=size, model=model, batch_norm=batch_norm, defenses=(Part(id=defense),)), step=defense != "soteria")

@@ -100,7 +100,7 @@ def test_on_a_server_that_moves_the_error_reaches_a_floor(name: str) -> None:
     moved = [error(rounds, 1.0 if name == "dp_sgd" else 0.1) for rounds in (2, 20)]
     assert still[1] < still[0] / 2
     assert moved[1] > 2 * still[1]
-    words = strategy(name, AVERAGE).words
+    words = strategy(name, AVERAGE).description
     assert words.endswith("right as far as pictures and weights stay the same")  # why, on the page
 
 
@@ -153,7 +153,7 @@ def test_what_arrived_last_of_an_entry_counts() -> None:
 
 
 def test_every_protection_with_fresh_noise_is_answered_over_rounds() -> None:
-    offered = {entry.id: entry.averaging for entry in CATALOG.of("defense") if entry.averaging}
+    offered = {entry.id: names for entry in CATALOG.defenses if (names := entry.named(averaging=True))}
     assert {name for name, ways in offered.items() if AVERAGE in ways} == set(FRESH) | DEPLOYED
     assert offered["outpost"] == [CLEAN]
     assert offered["pruning"] == [COLLECT]
@@ -161,7 +161,7 @@ def test_every_protection_with_fresh_noise_is_answered_over_rounds() -> None:
 
 @pytest.mark.parametrize("name", ["outpost", "pruning", "dp_sgd"])
 def test_a_single_round_is_named_as_too_few(name: str) -> None:
-    (way,) = CATALOG.get("defense", name).averaging
+    (way,) = CATALOG.defenses.get(name).named(averaging=True)
     asked = Experiment(defenses=(Part(id=name),), assume=Assumptions(strategy=way)).resolve(CATALOG)
     assert warnings(asked, CATALOG) == [
         f"“{way}” has a single round to work with: it puts together what arrived up to the attacked round, and only one is watched. "

@@ -19,7 +19,7 @@ from leakage.spec.threat_model import assumptions
 from leakage.workers.adapter import plugin, prepare
 
 SIDE = 64  # at 32 pixels the last stage of torchvision's ResNet has one pixel
-MODELS = [entry.id for entry in CATALOG.of("model") if any(field.name == "norm" for field in entry.fields)]
+MODELS = [entry.id for entry in CATALOG.models if any(field.name == "norm" for field in entry.fields)]
 
 
 @pytest.mark.parametrize("name", MODELS)

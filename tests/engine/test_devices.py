@@ -116,7 +116,7 @@ def test_an_attack_waits_for_the_cpu_only_where_listed(name: str) -> None:
     assert played(Experiment(model=TINY, attack=short(name, steps=2, restarts=1))) <= ALLOWED.keys()
 
 
-DEFENDED = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.get("defense", name).strategies]
+DEFENDED = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.defenses.get(name).strategies]
 
 
 @pytest.mark.parametrize(("name", "strategy"), DEFENDED)
@@ -136,7 +136,7 @@ def test_a_protocol_waits_for_the_cpu_only_where_listed(name: str) -> None:
 @pytest.mark.parametrize("name", IDS["model"])
 @pytest.mark.long
 def test_a_model_waits_for_the_cpu_only_where_listed(name: str) -> None:
-    side = max(16, CATALOG.get("model", name).smallest)
+    side = max(16, CATALOG.models.get(name).smallest)
     one = Part(id=SEARCH.id, fields={"steps": 1, "starts": 1})
     assert played(Experiment(model=light(name), attack=one, assume=GRANTED), (1, 3, side, side)) <= ALLOWED.keys()
 

@@ -83,7 +83,7 @@ def close(found: Params, expected: Params, *, atol: float = 1e-6) -> None:
 def test_a_neutral_protection_leaves_every_weight_as_it_is(name: str) -> None:
     data = few()
     plain, neutral = trained(BATCHES, data), trained(behind(BATCHES, name, **NEUTRAL[name]), data)
-    if name in SUMMED or CATALOG.get("defense", name).stage == "update":  # the difference of weights is made, and added again
+    if name in SUMMED or CATALOG.defenses.get(name).stage == "update":  # the difference of weights is made, and added again
         close(neutral, plain)
     else:
         assert all(torch.equal(neutral[layer], value) for layer, value in plain.items())

@@ -40,7 +40,7 @@ def test_a_strategy_that_no_protection_here_has_is_refused_with_those_there_are(
 
 def test_without_a_word_the_first_strategy_is_taken() -> None:
     x = smooth(3)
-    for strategies in (entry.strategies for entry in CATALOG.of("defense")):
+    for strategies in (entry.strategies for entry in CATALOG.defenses):
         assert strategies
     first, named = (
         observed(x, defenses=(ADA,), assume=Assumptions(strategy=strategy)).received.update["linear.bias"]

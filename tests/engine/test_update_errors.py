@@ -80,7 +80,7 @@ def test_rounding_of_a_mean_is_expected_as_large_as_it_is(number: str, rounding:
     assert expected == pytest.approx(real, rel=0.1)
 
 
-STRATEGIES = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.get("defense", name).strategies]
+STRATEGIES = [(name, strategy) for name in IDS["defense"] for strategy in CATALOG.defenses.get(name).strategies]
 SAID = {(names[0], settings.get("strategy", "")) for names, settings in NOISY.values() if isinstance(names[0], str)}
 CHANGES_PICTURES = ("ats",)  # its errors are those of the changed pictures
 LATENT = ("fedkl", "precode")  # exact where the attacker finds what the phone keeps
@@ -95,7 +95,7 @@ def test_what_is_called_exact_is_exact(name: str, strategy: str) -> None:
         size = squares(seen, {name: g.square() for name, g in seen.as_gradient().items()})
         assert made(seen, x, seen.granted.labels) <= 1e-10 * size
     else:
-        first = next(iter(CATALOG.get("defense", name).strategies))
+        first = next(iter(CATALOG.defenses.get(name).strategies))
         assert seen.knowledge.errors is None or (name, "" if strategy == first else strategy) in SAID | {("low_precision", AVERAGED)}
 
 

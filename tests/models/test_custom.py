@@ -239,7 +239,7 @@ def test_a_text_that_is_no_network_is_refused_in_the_words_of_its_grammar() -> N
     assert refused(custom("conv 3@4 - conv 3x4")).startswith(f"model custom.network: {sentence}")
     with pytest.raises(ValueError, match=r"Custom\.network: Step 1: 'telepathy' is not a step"):
         Custom(network="telepathy")
-    field = next(field for field in CATALOG.get("model", "custom").fields if field.name == "network")
+    field = next(field for field in CATALOG.models.get("custom").fields if field.name == "network")
     assert (field.type, field.syntax, field.options, field.default) == ("str", "network", (), MENU)
     for value in (3, True, 0.5):
         with pytest.raises(CatalogError, match=f"here.network: allowed is a text, given was {value}."):

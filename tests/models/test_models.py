@@ -15,11 +15,11 @@ from leakage.workers.adapter import plugin
 
 TAKEN = [  # every model with every kind of picture that it takes
     pytest.param(side, channels, entry.id, id=f"{side}-{channels}-{entry.id}")
-    for entry in CATALOG.of("model")
+    for entry in CATALOG.models
     for side, channels in product((28, 32, 64), (1, 3))
     if side >= entry.smallest
 ]
-NORMALISED = [entry.id for entry in CATALOG.of("model") if any(field.name == "normalise" for field in entry.fields)]
+NORMALISED = [entry.id for entry in CATALOG.models if any(field.name == "normalise" for field in entry.fields)]
 CIFAR10 = ([0.4914672, 0.4822617, 0.4467701], [0.2470322, 0.2434851, 0.2615879])  # of the training pictures
 
 
@@ -139,7 +139,7 @@ def test_all_weights_are_uniform_between_minus_and_plus_a_half(name: str, shape:
 @pytest.mark.parametrize(("side", "channels", "name"), TAKEN)
 @pytest.mark.long
 def test_every_model_takes_every_size_and_colour_with_every_normalisation(side: int, channels: int, name: str) -> None:
-    options = next((field.options for field in CATALOG.get("model", name).fields if field.name == "normalise"), ())
+    options = next((field.options for field in CATALOG.models.get(name).fields if field.name == "normalise"), ())
     x, fields = smooth(2, channels, side), LIGHT.get(name, {})
     nets = [built(name, (channels, side, side), 7, **fields, normalise=option) for option in options] or [built(name, x.shape[1:], 7)]
     outputs = [net.eval()(x) for net in nets]
@@ -235,7 +235,7 @@ def test_a_residual_network_keeps_batchnorm_under_the_name_norm(name: str, block
 
 
 def test_lenet_star_is_bias_free_with_leaky_relu_and_the_weights_of_torch() -> None:
-    (preset,) = CATALOG.get("model", "lenet").presets.values()
+    (preset,) = CATALOG.models.get("lenet").presets.values()
     net = built("lenet", (3, 32, 32), **preset)
     assert [name for name, _ in net.named_parameters()] == ["conv1.weight", "conv2.weight", "conv3.weight", "linear.weight"]
     assert [layer.negative_slope for layer in net if isinstance(layer, nn.LeakyReLU)] == [0.2] * 3
@@ -258,7 +258,7 @@ def test_groups_are_at_most_32_and_hold_at_least_four_channels(channels: int, gr
     assert _layers.groups_for(channels) == groups
 
 
-@pytest.mark.parametrize("name", [entry.id for entry in CATALOG.of("model") if any(field.name == "norm" for field in entry.fields)])
+@pytest.mark.parametrize("name", [entry.id for entry in CATALOG.models if any(field.name == "norm" for field in entry.fields)])
 def test_with_groupnorm_or_none_a_picture_is_alone_in_its_batch_and_with_batchnorm_it_is_not(name: str) -> None:
     x = smooth(3, 3, 64)
     for norm, alone in {"batch": False, "group": True, "none": True}.items():
@@ -268,7 +268,7 @@ def test_with_groupnorm_or_none_a_picture_is_alone_in_its_batch_and_with_batchno
         assert torch.allclose(net(x)[:2], net(x[:2]), rtol=1e-4, atol=1e-5) == alone  # float32, other orders of summation
 
 
-@pytest.mark.parametrize("name", [entry.id for entry in CATALOG.of("model") if any(field.name == "padding" for field in entry.fields)])
+@pytest.mark.parametrize("name", [entry.id for entry in CATALOG.models if any(field.name == "padding" for field in entry.fields)])
 def test_the_padding_reaches_every_convolution_with_an_edge(name: str) -> None:
     for padding in ("zeros", "circular"):
         edges = [

@@ -202,7 +202,7 @@ def test_who_does_worse_for_knowing_is_explained_in_all_that_is_shown(monkeypatc
     monkeypatch.setattr(precomputed, "ASSETS", ROOT / "assets")
     precomputed.load_results.cache_clear()
     odd = {part.id for line in matrix(CATALOG) if any(duel.backfires for duel in line.duels.values()) for part in line.stack}
-    explained = {entry.id: entry.backfires for entry in CATALOG.of("defense") if entry.backfires}
+    explained = {entry.id: entry.backfires for entry in CATALOG.defenses if entry.backfires}
     assert odd == set(explained) == {"low_precision", "minmax_sampling"}
     assert puzzles(matrix(CATALOG), CATALOG) == list(explained.values())
 

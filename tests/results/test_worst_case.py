@@ -20,13 +20,13 @@ def ways(experiment: Experiment) -> list[tuple[str, str]]:
 
 def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
     fields = {**PRUNING.fields, "scope": "each tensor", "feedback": False}
-    tried = {entry.id for entry in CATALOG.of("attack") if entry.strongest is not None} - {"r_gap"}  # which needs 64 bits
+    tried = {entry.id for entry in CATALOG.attacks if entry.strongest is not None} - {"r_gap"}  # which needs 64 bits
     reached = {
         (cell["attack"], cell["who"]): reach(cell)
         for cell in (load_results("matrix") or {})["cells"]
         if cell["defense"] == {"id": "pruning", "fields": fields} and "psnr" in cell and cell["attack"] in tried
     }
-    usual = next(iter(CATALOG.get("defense", "pruning").strategies))
+    usual = next(iter(CATALOG.defenses.get("pruning").strategies))
     expected = [(attack, "imitate" if who == usual else who) for attack, who in sorted(reached, key=lambda way: reached[way], reverse=True)]
     assert ways(Experiment(defenses=(PRUNING,)))[: len(expected)] == expected  # what was not measured comes last
 
@@ -55,7 +55,7 @@ def test_closed_forms_that_nobody_measured_come_first() -> None:
 
 
 def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -> None:
-    names = list(CATALOG.get("defense", "soteria").strategies)
+    names = list(CATALOG.defenses.get("soteria").strategies)
     assert attackers(Experiment(defenses=(Part(id="soteria"),)), CATALOG) == ["imitate", *names[1:], "naive"]
     assert attackers(Experiment(), CATALOG) == ["imitate"]  # a naive attacker would do the same
     noise = (Part(id="gaussian_noise"),)  # nobody can compute it again: who knows it can average, and else does what the naive one does
@@ -65,7 +65,7 @@ def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -
 
 def test_a_try_has_the_settings_that_its_plug_in_names() -> None:
     for one in tries(Experiment(), CATALOG):
-        strongest = CATALOG.get("attack", one.attack.id).strongest
+        strongest = CATALOG.attacks.get(one.attack.id).strongest
         assert strongest is not None
         assert {name: one.attack.fields[name] for name in strongest} == strongest
 

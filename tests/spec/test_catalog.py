@@ -32,16 +32,16 @@ def test_every_file_of_a_plugin_folder_is_in_the_catalog_under_its_name() -> Non
     for kind, folder in catalog.KINDS.items():
         expected = sorted(file.stem for file in (ROOT / "leakage" / folder).glob("[!_]*.py"))
         assert [entry.id for entry in CATALOG.of(kind)] == expected
-    assert {"dlg", "idlg", "inverting_gradients"} <= {entry.id for entry in CATALOG.of("attack")}
+    assert {"dlg", "idlg", "inverting_gradients"} <= {entry.id for entry in CATALOG.attacks}
 
 
 def test_an_entry_says_what_the_class_declares() -> None:
-    entry = CATALOG.get("attack", "inverting_gradients")
+    entry = CATALOG.attacks.get("inverting_gradients")
     fields = {field.name: field for field in entry.fields}
     assert list(fields)[:6] == ["steps", "step_size", "tv_weight", "starts", "signed", "soft"]
     assert (fields["steps"].type, fields["steps"].default, fields["steps"].low, fields["steps"].high) == ("int", 4800, 1, 24000)
     assert (fields["signed"].type, fields["signed"].default, fields["signed"].low) == ("bool", True, None)
-    (activation,) = (field for field in CATALOG.get("model", "mlp").fields if field.name == "activation")
+    (activation,) = (field for field in CATALOG.models.get("mlp").fields if field.name == "activation")
     assert (activation.type, activation.options, activation.high) == ("str", ("relu", "leaky_relu", "sigmoid", "tanh"), None)
     assert entry.presets["quick look"] == {"steps": 1000}
     assert entry.doc.startswith("argmin over x in the box")

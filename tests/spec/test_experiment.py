@@ -49,7 +49,7 @@ def test_an_empty_object_is_the_lab_as_it_opens() -> None:
 
 def test_resolving_spells_out_every_field_and_changes_nothing_the_second_time() -> None:
     resolved = FULL.resolve(CATALOG)
-    declared = {field.name: field.default for field in CATALOG.get("attack", "inverting_gradients").fields}
+    declared = {field.name: field.default for field in CATALOG.attacks.get("inverting_gradients").fields}
     assert resolved.attack.fields == declared | {"steps": 10, "tv_weight": 1e-6, "signed": False}
     assert resolved.model.fields == {"width": 64, "depth": 2, "activation": "tanh", "normalise": "none"}
     pruning = {"fraction": 0.5, "scope": "each tensor", "feedback": False}  # also of a file from before there was a choice
@@ -107,7 +107,7 @@ def test_a_protection_without_a_place_in_its_model_is_refused_with_models_that_h
 
 
 def test_an_unknown_attack_is_refused_with_the_known_ones() -> None:
-    known = ", ".join(entry.id for entry in CATALOG.of("attack"))
+    known = ", ".join(entry.id for entry in CATALOG.attacks)
     assert refused({"attack": {"id": "telepathy"}}) == f"attack: 'telepathy' is not known here; allowed are {known}."
 
 
@@ -249,7 +249,7 @@ def test_whatever_json_says_it_is_an_experiment_or_a_sentence(raw: dict[str, Any
     some.none() | some.booleans() | some.integers() | some.floats() | some.text(),
 )
 def test_whatever_a_setting_is_it_lies_in_its_range_or_is_refused_by_name(name: str, value: Any) -> None:
-    entry = CATALOG.get("attack", "inverting_gradients")
+    entry = CATALOG.attacks.get("inverting_gradients")
     (field,) = (field for field in entry.fields if field.name == name)
     found = outcome({"attack": {"id": entry.id, "fields": {name: value}}})
     if isinstance(found, str):

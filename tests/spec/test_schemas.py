@@ -56,7 +56,7 @@ def test_the_schema_knows_every_plugin_with_every_default() -> None:
     kinds = {"attack": "attack", "model": "model", "protocol": "protocol", "defense": "defenses"}
     for kind, field in kinds.items():
         for id in IDS[kind]:
-            part = {"id": id, "fields": KNOWN.get(kind, id).resolve({})}
+            part = {"id": id, "fields": KNOWN.of(kind).get(id).resolve({})}
             asked = Experiment().model_dump(mode="json") | {field: [part] if kind == "defense" else part}
             assert [error.message for error in EXPERIMENT.iter_errors(asked)] == []
 

@@ -54,6 +54,6 @@ def test_what_the_simple_form_cannot_show_is_none_of_its_choices(change: dict[st
 def test_the_usual_strategy_by_its_name_is_the_same_choice() -> None:
     choice = next(one for one in choices(1) if one.protection != NONE and not one.experiment(pictures(1)).assume.strategy and one.adaptive)
     experiment = choice.experiment(pictures(1))
-    usual = next(iter(CATALOG.get("defense", experiment.defenses[0].id).strategies))
+    usual = next(iter(CATALOG.defenses.get(experiment.defenses[0].id).strategies))
     named = experiment.model_copy(update={"assume": Assumptions(strategy=usual)})
     assert find_choice(named, CATALOG) == choice

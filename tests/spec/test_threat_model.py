@@ -116,23 +116,23 @@ def test_who_imitates_no_phone_is_said_to_imitate_no_protection(defense: str, im
     asked = Experiment(protocol=Part(id="fedavg", fields={"epochs": 5}), defenses=(Part(id=defense),), attack=Part(id="surrogate_model"))
     rows = {what: words for _, what, words in assumptions(asked.resolve(CATALOG), CATALOG, None, {})}
     own = "known, and not imitated: this attack imitates no phone"
-    told = own if imitated else CATALOG.get("defense", defense).answer("")
+    told = own if imitated else CATALOG.defenses.get(defense).default_strategy.description
     assert rows["The protection"].endswith(f": {told}")
     assert rows["Naive or adaptive"].endswith(f" is {told}.")
 
 
 def test_what_weighs_or_undoes_an_update_is_no_imitation() -> None:
-    imitating = {entry.id: entry.imitating for entry in CATALOG.of("defense")}
+    imitating = {entry.id: entry.named(imitating=True) for entry in CATALOG.defenses}
     assert "without that layer" not in imitating["soteria"]  # it weighs
     assert "read it off" not in imitating["ada_defense"]  # it undoes
     assert "look for the noise" not in imitating["precode"]  # it looks for it
     assert imitating["gaussian_noise"] == []  # who knows of noise imitates nothing, or averages
 
 
-@pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.of("protocol") if not entry.is_aggregation])
+@pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.protocols if not entry.is_aggregation])
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str, epochs: int) -> None:
-    entry = CATALOG.get("protocol", protocol)
+    entry = CATALOG.protocols.get(protocol)
     fields = {"epochs": epochs, "rate": 0.01} if any(field.name == "epochs" for field in entry.fields) else {}
     naive = observe(
         Experiment(model=TINY, protocol=Part(id=protocol, fields=fields), assume=Assumptions(adaptive=False)), smooth(1, 3, 32), LABELS[:1]

@@ -4,7 +4,6 @@ import ast
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,8 @@ def texts() -> Iterator[tuple[str, str]]:
     yield from (("Presets, what-ifs and menus", text) for text in shown(json.loads(PREPARED.read_text())))
     for entry in CATALOG.entries:
         own = (entry.title, entry.plain, entry.hint, *(field.help for field in entry.fields))
-        told = {name: value for name, value in asdict(entry).items() if name in TOLD}
+        told = {name: value for name, value in entry.model_dump().items() if name in TOLD}
+        told["strategies"] = [strategy["description"] for strategy in told.get("strategies", {}).values()]  # without names and titles
         yield from ((f"Plug-ins: {entry.kind}s", text) for text in (*own, *strings(told)))
     for source in SOURCES:
         for file in sorted((ROOT / source).rglob("*.py")) if (ROOT / source).is_dir() else [ROOT / source]:
@@ -93,7 +93,7 @@ def written(file: Path) -> Iterator[str]:
     """The sentences among the strings of a Python file, docstrings left out; what is put into one is an ellipsis."""
     tree = ast.parse(file.read_text())
     bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
-    left_out = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    left_out = {id(part.value) for body in bodies for part in body if isinstance(part, ast.Expr)}  # also those of attributes
     left_out |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
         text = ""

@@ -106,18 +106,18 @@ def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads:
 
 def short(name: str, **fields: bool | float) -> Part:
     """An attack with settings that keep a test short, as far as it has such fields."""
-    known = [field.name for field in CATALOG.get("attack", name).fields]
+    known = [field.name for field in CATALOG.attacks.get(name).fields]
     return Part(id=name, fields={field: value for field, value in (SHORT | fields).items() if field in known})
 
 
 def part(protocol: str, *, clients: int = 3) -> Part:
     """A protocol with its default fields; one that is laid over others for as many phones as a test has pictures."""
-    return Part(id=protocol, fields={"clients": clients} if CATALOG.get("protocol", protocol).is_aggregation else {})
+    return Part(id=protocol, fields={"clients": clients} if CATALOG.protocols.get(protocol).is_aggregation else {})
 
 
 def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
     """The experiment's fields for a protocol; one that is laid over others is laid over FedAvg."""
-    if CATALOG.get("protocol", protocol).is_aggregation:
+    if CATALOG.protocols.get(protocol).is_aggregation:
         return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
     return {"protocol": part(protocol)}
 

@@ -397,7 +397,7 @@ def test_protections_that_are_not_known_here_are_passed_over(look: Open) -> None
 def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_run(door: Service, look: Open) -> None:
     at = look(**QUICK, differs="answer")
     experiments = asked(door, press(at))
-    answers = list(CATALOG.get("defense", "ada_defense").strategies)
+    answers = list(CATALOG.defenses.get("ada_defense").strategies)
     assert len(answers) > 2
     assert [(one.assume.adaptive, one.assume.strategy) for one in experiments] == [
         (False, ""), (True, ""), *((True, name) for name in answers[1:])
@@ -406,7 +406,7 @@ def test_every_answer_to_a_protection_is_an_arm_and_the_naive_attacker_is_one_ru
     assert shown(at).count("<tr>") == 2 + len(answers)  # two lines of headings
     at.selectbox(key="answered").set_value("soteria").run()
     fine(at)
-    assert at.multiselect(key="answers").value == ["", *list(CATALOG.get("defense", "soteria").strategies)[1:]]
+    assert at.multiselect(key="answers").value == ["", *list(CATALOG.defenses.get("soteria").strategies)[1:]]
     at.multiselect(key="answers").set_value([""]).run()
     at.selectbox(key="answered").set_value("ada_defense").run()
     assert at.multiselect(key="answers").value == ["", *answers[1:]]  # what was chosen was of the other
@@ -580,23 +580,23 @@ def test_one_number_gives_strengths_around_its_default_and_a_leading_word_its_op
     assert {"gaussian_noise", "gaussian_noise:scale=0.001", "gaussian_noise:scale=0.1"} <= set(keys)
     assert {"pruning", "pruning:fraction=0.5", "pruning:fraction=0.99"} <= set(keys)
     assert {"low_precision", "low_precision:number=fp16", "low_precision:number=bf16"} <= set(keys)
-    assert {part.id for key in keys for part in stack_of(key, CATALOG)} == {entry.id for entry in CATALOG.of("defense")}
+    assert {part.id for key in keys for part in stack_of(key, CATALOG)} == {entry.id for entry in CATALOG.defenses}
 
 
 def test_every_protection_that_is_offered_is_read_back_from_the_address() -> None:
     keys = ready_made(CATALOG)
     assert [key_of(stack_of(key, CATALOG), CATALOG) for key in keys] == keys
     resolved = [
-        tuple((part.id, *CATALOG.get("defense", part.id).resolve(part.fields).items()) for part in stack_of(k, CATALOG)) for k in keys
+        tuple((part.id, *CATALOG.defenses.get(part.id).resolve(part.fields).items()) for part in stack_of(k, CATALOG)) for k in keys
     ]
     assert len(set(resolved)) == len(keys)  # none is offered twice
     assert known_keys([*keys, "pruning+no_such"], CATALOG) == keys
 
 
 def test_values_are_spaced_inside_the_range_and_shares_near_one_by_what_they_leave() -> None:
-    fields = {field.name: field for field in CATALOG.get("defense", "outpost").fields}
+    fields = {field.name: field for field in CATALOG.defenses.get("outpost").fields}
     assert spaced(fields["prune_base"], (0.1, 1, 10), (5, 1, 0.1)) == [8, 80]  # 800 % is none
-    (share,) = (field for field in CATALOG.get("defense", "pruning").fields if field.name == "fraction")
+    (share,) = (field for field in CATALOG.defenses.get("pruning").fields if field.name == "fraction")
     assert spaced(share, (0.1, 1, 10), (5, 1, 0.1)) == [0.5, 0.9, 0.99]
 
 
@@ -793,5 +793,5 @@ def test_the_link_to_deployed_protections_opens_all_three_with_their_defaults_ag
     assert at.query_params["arms"] == "none,percentile_privacy:steps=5,svt_privacy:steps=5,flower_local_dp"
     assert (at.session_state["protocol"], at.session_state["fedavg.epochs"], at.session_state["voices"]) == ("fedavg", 5, "both")
     for part in own.presets.values():  # what differs from what the framework does by itself is how many steps it is told
-        usual = CATALOG.get("defense", part.id).resolve({})
+        usual = CATALOG.defenses.get(part.id).resolve({})
         assert {name: value for name, value in part.fields.items() if value != usual[name]} in ({"steps": 5}, {})

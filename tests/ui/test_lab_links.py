@@ -23,7 +23,7 @@ def test_the_lab_opens_with_the_experiment_of_a_lesson(door: Service, visit: Ope
     at = visit(**dict(parse_qsl(lab_query(experiment, CATALOG) or "")))
     fine(at)
     assert [warning.value for warning in at.warning] == []
-    first = [name for part in experiment.defenses for name in list(CATALOG.get("defense", part.id).strategies)[:1]]
+    first = [name for part in experiment.defenses for name in list(CATALOG.defenses.get(part.id).strategies)[:1]]
     if experiment.assume.strategy in first:  # the usual countermeasure by its name is the one that the Lab leaves unnamed
         experiment = experiment.model_copy(update={"assume": experiment.assume.model_copy(update={"strategy": ""})})
     assert asked(door, press_run(at)).resolve(CATALOG).digest() == experiment.resolve(CATALOG).digest()

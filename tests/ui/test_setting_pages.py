@@ -14,8 +14,8 @@ from leakage.learn.restored import restore_all
 from leakage.runs.estimates import planned, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
+from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.fields import Travels
 from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.common import explain
 from leakage.ui.components import sent
@@ -137,7 +137,7 @@ def test_runs_with_local_steps_say_nothing_of_how_long_those_without_take() -> N
 @pytest.mark.parametrize("steps", [None, 1, 100])
 @pytest.mark.parametrize("protocol", ["fedsgd", "fedavg", "fedprox", "fedadmm", "nobody-knows-it"])
 def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: int | None, phones: int) -> None:
-    entry = CATALOG.find("protocol", protocol) or dataclasses.replace(CATALOG.get("protocol", "fedsgd"), travels=Travels())
+    entry = CATALOG.protocols.find(protocol) or CATALOG.protocols.get("fedsgd").model_copy(update={"travels": Travels()})
     drawn = ElementTree.fromstring(sent.picture(ClientBehavior(entry, {}, steps, phones, 1, "eval")))
     said = drawn.attrib["aria-label"]
     labels = {text.text for text in drawn.iter("text")}
@@ -149,7 +149,7 @@ def test_the_picture_is_drawn_and_told_for_any_protocol(protocol: str, steps: in
 
 def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
     def picture(protocol: str) -> str:
-        return sent.picture(ClientBehavior(CATALOG.get("protocol", protocol), {}, 5, 1, 1, "eval"))
+        return sent.picture(ClientBehavior(CATALOG.protocols.get(protocol), {}, 5, 1, 1, "eval"))
 
     assert 'class="gle-spring"' in picture("fedprox")
     assert 'class="gle-dual"' in picture("fedadmm")
@@ -162,8 +162,8 @@ def test_each_protocol_has_a_mark_of_its_own_in_the_picture() -> None:
 def test_a_protocol_that_somebody_adds_gets_the_general_picture_and_runs(door: Service, visit: Open) -> None:
     raw = json.loads(door.config.catalog.read_text())
     said = {"id": "swarm", "title": "Swarm", "short": "Swarm", "plain": "It swarms.", "sends_gradient": False, "travels": {}}
-    planted = next(entry for entry in raw["entries"] if entry["id"] == "fedsgd") | said
-    door.config.catalog.write_text(json.dumps(raw | {"entries": [*raw["entries"], planted]}))
+    planted = next(entry for entry in raw["protocols"] if entry["id"] == "fedsgd") | said
+    door.config.catalog.write_text(json.dumps(raw | {"protocols": [*raw["protocols"], planted]}))
     assert catalog.read(door.config.catalog) is not None
     at = visit(protocol="swarm")
     fine(at)

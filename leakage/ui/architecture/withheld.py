@@ -11,7 +11,7 @@ LABELS = "Labels are read from the last layer's weight and bias"
 
 def sentence(known: Catalog) -> str:
     """Which tensor ends which attack that solves for the picture."""
-    ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.of("attack") if entry.ends_without]
+    ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
     return f"If the phone keeps tensors to itself, attacks that solve end: {'; '.join(ends)}. {LABELS}. A search goes on with what arrives."
 
 

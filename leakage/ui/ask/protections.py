@@ -68,14 +68,14 @@ def _with_strength(strength: str, name: str) -> str:
 
 
 def _private(key: str, known: Catalog) -> bool:
-    return any(known.get("defense", part.id).private for part in stack_of(key, known))
+    return any(known.defenses.get(part.id).private for part in stack_of(key, known))
 
 
 def strength_words(question: Question, known: Catalog) -> list[str]:
     """What the chosen strength does: the protections with their numbers; then what they promise, and what was measured of them."""
     if not question.defenses:
         return ["What leaves the phone is sent as it is."]
-    does = [known.get("defense", part.id).plain for part in question.defenses]
+    does = [known.defenses.get(part.id).plain for part in question.defenses]
     strength = f"Strength: {protection_words(question.defenses, known)}."
     return [" ".join([*does, strength]), f"{_promised(question, known)}.", *_measured(question, known)]
 
@@ -84,7 +84,7 @@ def _promised(question: Question, known: Catalog) -> str:
     """The figures of differential privacy of this strength."""
     if found := promise_before(question, known):
         return f"Differential privacy: {sentence(found, question.uploads)}"
-    private = any(known.get("defense", part.id).private for part in question.defenses)
+    private = any(known.defenses.get(part.id).private for part in question.defenses)
     return f"Differential privacy: {ANSWERED if private else NONE_PROMISED[:1].lower() + NONE_PROMISED[1:]}".rstrip(".")
 
 
@@ -110,4 +110,4 @@ def _measured(question: Question, known: Catalog) -> list[str]:
 def _attack_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
     """The attack of a precomputed result, and over how many rounds where several were put together."""
     rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging(known) else ""
-    return f"{known.get('attack', attacker.attack.id).short}{rounds}"
+    return f"{known.attacks.get(attacker.attack.id).short}{rounds}"

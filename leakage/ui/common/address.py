@@ -135,7 +135,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "rounds": list(range(1, MAX_ROUNDS + 1)),
         "attacked_round": list(range(1, MAX_ROUNDS + 1)),
         "adaptive": list(forms.ADAPTIVE),
-        "counter": [forms.USUAL, *dict.fromkeys(name for entry in known.of("defense") for name in list(entry.strategies)[1:])],
+        "counter": [forms.USUAL, *dict.fromkeys(name for entry in known.defenses for name in list(entry.strategies)[1:])],
         "statistics": list(forms.STATISTICS),
         "accomplice": forms.accomplices(),
         "source": list(forms.SOURCES),

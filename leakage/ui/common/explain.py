@@ -98,7 +98,7 @@ def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, 
 
 def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """The same watched for many rounds, where one is watched and who knows the protection can put rounds together."""
-    ways = [name for part in experiment.defenses[-1:] for name in known.get("defense", part.id).averaging]
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(averaging=True)]
     if not ways or experiment.attacked_round > 1 or experiment.aggregation:
         return {}
     assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0]})
@@ -108,7 +108,7 @@ def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
 
 def _accomplice(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """An accomplice, where several rounds are watched, nobody colludes yet, and who knows the protection can make use of one."""
-    ways = [name for part in experiment.defenses[-1:] for name in known.get("defense", part.id).colluding]
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(colluding=True)]
     others = [picture for picture in spare if picture not in experiment.pictures]
     if not ways or experiment.attacked_round == 1 or experiment.assume.accomplice or not others or experiment.task != "classes":
         return {}
@@ -198,14 +198,14 @@ def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
     """Local steps where there are none, or none where there are."""
     prepared_question = prepared().what_ifs
     return _prepared(
-        prepared_question.local if known.get("protocol", experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
+        prepared_question.local if known.protocols.get(experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
     )
 
 
 def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Fewer numbers, or more."""
     prepared_question = prepared().what_ifs
-    width = next((field for field in known.get("model", experiment.model.id).fields if field.name == "width"), None)
+    width = next((field for field in known.models.get(experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
         model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
@@ -214,7 +214,7 @@ def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, E
     else:
         wider = _prepared(prepared_question.connected, experiment, checkpoint="")
     knows = experiment.assume.model_copy(update={"adaptive": True})
-    sends_gradient = known.get("protocol", experiment.protocol.id).sends_gradient
+    sends_gradient = known.protocols.get(experiment.protocol.id).sends_gradient
     fewer = prepared_question.pruned if sends_gradient else prepared_question.filtered
     return {**_prepared(fewer, experiment, assume=knows), **wider}
 
@@ -235,7 +235,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
     """A run in one line; plug-ins that are gone keep their id."""
 
     def name(kind: str, id: str) -> str:
-        return entry.short if (entry := known.find(kind, id)) else id
+        return entry.short if (entry := known.of(kind).find(id)) else id
 
     names = [
         name("attack", experiment.attack.id),
@@ -244,7 +244,7 @@ def title(experiment: Experiment, known: Catalog) -> str:
         name("model", experiment.model.id),
     ]
     names.append(f"with {protection(experiment.defenses, experiment.defenses, known)}")
-    protocol = known.find("protocol", experiment.protocol.id)
+    protocol = known.protocols.find(experiment.protocol.id)
     if protocol is None or not protocol.sends_gradient:
         names.append(f"by {name('protocol', experiment.protocol.id)}")
     if experiment.aggregation:

@@ -41,12 +41,12 @@ def card(number: int, title: str) -> DeltaGenerator:
 
 def offered(known: Catalog, kind: str) -> list[Entry]:
     """The plug-ins of a menu, group by group: those that are laid over others have a control of their own."""
-    groups = words.GROUPS[kind]
+    groups, aggregations = words.GROUPS[kind], known.aggregations
 
     def place(entry: Entry) -> tuple[int, str]:
         return next((number for number, group in enumerate(groups) if entry.title.startswith(group)), len(groups)), entry.title
 
-    return sorted((entry for entry in known.of(kind) if not entry.is_aggregation), key=place)
+    return sorted((entry for entry in known.of(kind) if entry not in aggregations), key=place)
 
 
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
@@ -126,7 +126,7 @@ def fit(name: str, known: Catalog) -> None:
     """What "id@rounds" was trained with, into the widgets. Raises CheckpointError."""
     card, _ = checkpoints.find(name)
     st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
-    for field, value in known.get("model", card.model).resolve(card.fields).items():
+    for field, value in known.models.get(card.model).resolve(card.fields).items():
         st.session_state[f"{card.model}.{field}"] = value
 
 

@@ -64,7 +64,7 @@ def _menus(asked: Mapping[str, str], menus: Mapping[str, Sequence[Any]], known: 
 
 def _said(key: str, used: Any, known: Catalog) -> str:
     """A menu's value in words."""
-    entry = known.find("protocol" if key == "aggregation" else key, str(used)) if key in (*forms.DEFAULTS, "aggregation") else None
+    entry = known.of("protocol" if key == "aggregation" else key).find(str(used)) if key in (*forms.DEFAULTS, "aggregation") else None
     return entry.title if entry else WORDS.get(key, {}).get(used, str(used))
 
 

@@ -46,7 +46,7 @@ def explanation(scene: MeasuredScene, known: Catalog) -> Markdown:
     recipe = scene.recipe
     played = [duel.naive for line in scene.lines for duel in line.duels.values() if duel.naive and "psnr" in duel.naive]
     runs = [cell["runs"] for cell in played]
-    settings = "; ".join(f"{known.get('attack', id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
+    settings = "; ".join(f"{known.attacks.get(id).short}: {_settings(fields)}" for id, fields in recipe["attacks"].items() if fields)
     told = EXPLAINED.format(
         about=escape(scene.about or USUAL),
         tries=escape(" to ".join(map(str, sorted({min(runs), max(runs)})))),
@@ -70,20 +70,20 @@ def _settings(fields: dict[str, Any]) -> str:
 
 def left_out(scene: MeasuredScene, known: Catalog) -> list[str]:
     """Which attacks are not in it, and why."""
-    return [f"{known.get('attack', id).short} is not in this table: {why}." for id, why in scene.left_out.items()]
+    return [f"{known.attacks.get(id).short} is not in this table: {why}." for id, why in scene.left_out.items()]
 
 
 def puzzles(lines: Sequence[Line], known: Catalog) -> list[str]:
     """Why knowing of a protection does worse, wherever it does."""
     ids = [part.id for line in lines if any(duel.backfires for duel in line.duels.values()) for part in line.stack]
-    found = [known.find("defense", id) for id in dict.fromkeys(ids)]
+    found = [known.defenses.find(id) for id in dict.fromkeys(ids)]
     return [entry.backfires for entry in found if entry and entry.backfires]
 
 
 def in_words(line: Line, known: Catalog) -> list[str]:
     """A sentence for every attacker of a protection."""
     return [
-        f"{known.get('attack', attack).title}. {describe(cell, known)}"
+        f"{known.attacks.get(attack).title}. {describe(cell, known)}"
         for attack, duel in line.duels.items()
         for cell in (duel.naive, *duel.knowing.values())
         if cell
@@ -96,7 +96,7 @@ def matrix_table(lines: Sequence[Line], known: Catalog) -> str:
     return render(
         "ui/compare/matrix.html.jinja",
         attackers=(NAIVE, KNOWING),
-        attacks=[known.get("attack", id).short for id in attacks],
+        attacks=[known.attacks.get(id).short for id in attacks],
         lines=[{"title": line.title, "refused": line.refused, "cells": _cells(line, attacks, known)} for line in lines],
     )
 

@@ -42,7 +42,7 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
         accept_new_options=True,
         help=ours(field.help),
     )
-    note = "" if protocol == base.protocol else f" With {known.get('protocol', protocol.id).title}: the one below has no local steps."
+    note = "" if protocol == base.protocol else f" With {known.protocols.get(protocol.id).title}: the one below has no local steps."
     st.caption(escape(NOTES[about] + note))
     values = [value for word in words if (value := _value(word, field)) is not None]
     return [_variant(about, value, protocol) for value in sorted(dict.fromkeys(values))]
@@ -50,7 +50,7 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
 
 def with_local_steps(base: Experiment, known: Catalog) -> Part:
     """The protocol of all variants: as it is chosen where its phones train by themselves, else the one that is prepared."""
-    if known.get("protocol", base.protocol.id).trains_locally:
+    if known.protocols.get(base.protocol.id).trains_locally:
         return base.protocol
     return prepared().what_ifs.local.change.protocol or base.protocol
 
@@ -58,7 +58,7 @@ def with_local_steps(base: Experiment, known: Catalog) -> Part:
 def _field(about: str, protocol: Part, known: Catalog) -> Field:
     if about == "rounds":
         return ROUNDS
-    return next(field for field in known.get("protocol", protocol.id).fields if field.name == FIELDS[about])
+    return next(field for field in known.protocols.get(protocol.id).fields if field.name == FIELDS[about])
 
 
 def _value(word: str, field: Field) -> float | None:
@@ -91,7 +91,7 @@ def values_of(about: str, experiments: Sequence[Experiment], known: Catalog) -> 
     if len({one.protocol.id for one in experiments}) > 1:
         return []
     with suppress(ValueError):  # the protocol is gone since
-        entry = known.get("protocol", experiments[0].protocol.id)
+        entry = known.protocols.get(experiments[0].protocol.id)
         if entry.trains_locally:
             return list(dict.fromkeys(f"{entry.resolve(one.protocol.fields)[FIELDS[about]]:g}" for one in experiments))
     return []

@@ -78,12 +78,12 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     names = list(dict.fromkeys(row["sweep"] for row in rows))
     chosen = st.segmented_control("Protection", names, default=names[0], required=True, format_func=escape, key="threshold")
     mine = [row for row in rows if row["sweep"] == chosen]
-    entry = known.get("defense", mine[0]["id"])
+    entry = known.defenses.get(mine[0]["id"])
     st.plotly_chart(threshold(mine, known), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
     if entry.backfires:
         st.caption(escape(entry.backfires))
     runs = mine[0]["runs"]
-    averages = entry.idle and AVERAGE in entry.strategies
+    averages = entry.default_strategy.idle and AVERAGE in entry.strategies
     knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
@@ -115,7 +115,7 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
             hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognizable %{{text}}<extra></extra>",
         )
     grey_line(made, rows[0]["grey_psnr"], words="top left")
-    mark_published(made, known.find("defense", rows[0]["id"]), next(iter(rows[0]["fields"])))
+    mark_published(made, known.defenses.find(rows[0]["id"]), next(iter(rows[0]["fields"])))
     return bare(
         made,
         height=360,

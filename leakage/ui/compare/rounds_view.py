@@ -42,7 +42,7 @@ def show(known: Catalog) -> None:
         st.caption(f"{escape(sentence_case(known.strategy_title(curve.strategy)))}: {escape(curve.sentence())}")
     solved = load_results("glaus")
     if solved and solved["defense"] == mine[0].defense.id:
-        st.markdown(HOOK.format(short=escape(known.get("defense", solved["defense"]).short), kept=int(solved["hook"]["kept"])))
+        st.markdown(HOOK.format(short=escape(known.defenses.get(solved["defense"]).short), kept=int(solved["hook"]["kept"])))
         left, right = st.columns(2)
         left.plotly_chart(hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="|v| against |g|")
         right.plotly_chart(closeness(solved["cifar"]), key="rounds-close", config={"displayModeBar": False}, alt="Cosine against draws")

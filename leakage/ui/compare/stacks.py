@@ -16,7 +16,7 @@ def key_of(defenses: Sequence[Part], known: Catalog) -> str:
     """Protections, in their order, as a short text: none, pruning:fraction=0.5, clipping+gaussian_noise. Defaults are left out."""
     texts = []
     for part in defenses:
-        usual = {field.name: field.default for entry in known.of("defense") if entry.id == part.id for field in entry.fields}
+        usual = {field.name: field.default for entry in known.defenses if entry.id == part.id for field in entry.fields}
         fields = ";".join(f"{name}={value}" for name, value in part.fields.items() if value != usual.get(name))
         texts.append(f"{part.id}:{fields}" if fields else part.id)
     return "+".join(texts) or NONE
@@ -27,7 +27,7 @@ def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
     made = []
     for text in [] if key == NONE else key.split("+"):
         id, _, written = text.partition(":")
-        entry = known.get("defense", id)
+        entry = known.defenses.get(id)
         kinds = {field.name: field.type for field in entry.fields}
         fields = {name: typed(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
         entry.resolve(fields)

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from leakage.results.accuracy_cost import seeds_words
 from leakage.results.comparison import Row
 from leakage.results.intervals import FEWEST, mean_interval
-from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.catalog import Catalog, DefenseEntry
 from leakage.spec.experiment import Experiment
 from leakage.ui.common.figures import band, bare, grey_line
 
@@ -81,7 +81,7 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
         return None
     wide = min(values) > 0 and max(values) / min(values) > WIDE
     grey_line(figure, rows[0].grey.get("psnr"))
-    mark_published(figure, known.find("defense", id), name)
+    mark_published(figure, known.defenses.find(id), name)
     return bare(
         figure,
         height=340,
@@ -106,7 +106,7 @@ def why_points(experiments: Sequence[Experiment]) -> str:
     return f"{words} From {FEWEST} seeds on there is a line with its spread."
 
 
-def mark_published(figure: go.Figure, protection: Entry | None, name: str) -> None:
+def mark_published(figure: go.Figure, protection: DefenseEntry | None, name: str) -> None:
     """A band where a protection was published to stop DLG, if that was; the words above it take no room from the axis."""
     published = protection and protection.published
     if published and published.field == name:

@@ -173,7 +173,7 @@ def _add(key: str, picked: list[str]) -> None:
 
 
 def _attacks(base: Experiment, known: Catalog) -> list[Variant]:
-    names = {entry.id: entry.title for entry in known.of("attack")}
+    names = {entry.id: entry.title for entry in known.attacks}
     first = list(dict.fromkeys([base.attack.id, *(id for id in prepared().compare.attacks if id in names)]))
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
     st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
@@ -210,7 +210,7 @@ def _forget_answers() -> None:
 
 def strategies(defenses: Sequence[Part], known: Catalog) -> list[str]:
     """What can be done about these protections besides the usual."""
-    return list(dict.fromkeys(name for part in defenses for name in list(known.get("defense", part.id).strategies)[1:]))
+    return list(dict.fromkeys(name for part in defenses for name in list(known.defenses.get(part.id).strategies)[1:]))
 
 
 def _strengths(base: Experiment, known: Catalog) -> list[Variant]:

@@ -39,7 +39,7 @@ def read_url(known: Catalog) -> None:
     for key in {"arms", "protected"} & set(lists):
         state[key] = known_keys(lists[key], known)[:MOST]
     if "attacks" in lists:
-        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.of("attack")}][:MOST]
+        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.attacks}][:MOST]
     if "sizes" in lists:
         state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
     if "states" in lists:
@@ -47,14 +47,14 @@ def read_url(known: Catalog) -> None:
     for key in set(client_axes.KEYS.values()) & set(lists):  # what is no such number is named by the widget
         state[key] = [short(word) for word in dict.fromkeys(lists[key])][:MOST]
     if "answers" in lists:
-        names = {name for entry in known.of("defense") for name in entry.strategies}
+        names = {name for entry in known.defenses for name in entry.strategies}
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
     if found := known_keys([asked.get("answered", "")], known):
         state["answered"] = found[0]
     if "swept" in asked:
         entry, _, name = asked["swept"].partition(".")
         with suppress(CatalogError):
-            if any(field.name == name and field.type in ("int", "float") for field in known.get("defense", entry).fields):
+            if any(field.name == name and field.type in ("int", "float") for field in known.defenses.get(entry).fields):
                 state["swept"] = asked["swept"]
                 state.update({f"values.{asked['swept']}": asked["values"]} if "values" in asked else {})
 
@@ -140,7 +140,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
 def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
     """A strength that differs, where the widgets can say it: of the last protection, its other fields as usual."""
     *others, last = experiments[0].defenses
-    usual = known.get("defense", last.id).resolve({name: last.fields[name]}) if last.id == id else None
+    usual = known.defenses.get(last.id).resolve({name: last.fields[name]}) if last.id == id else None
     if usual != last.fields:
         return
     first, seeds = min(one.seed for one in experiments), len({one.seed for one in experiments})

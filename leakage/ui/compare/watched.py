@@ -35,7 +35,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
 def _tries(both: Playing, known: Catalog) -> Playing:
     """Of every arm the run that shows most so far, or the first one by one attack."""
     attacks = list(dict.fromkeys(one.attack.id for _, one in both))
-    names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.find("attack", id))}}
+    names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.attacks.find(id))}}
     if st.session_state.get("watch-try") not in names:  # it was of another comparison
         st.session_state["watch-try"] = BEST
     chosen = st.segmented_control("Watch", list(names), required=True, format_func=lambda id: escape(names[id]), key="watch-try")
@@ -66,7 +66,7 @@ def _against(both: Playing, known: Catalog) -> list[str]:
         return attacks
     if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
         st.session_state["watch-attack"] = attacks[0]
-    names = {entry.id: entry.short for entry in known.of("attack")}
+    names = {entry.id: entry.short for entry in known.attacks}
     words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
     chosen = st.segmented_control("Against", attacks, required=True, format_func=lambda id: escape(words[id]), key="watch-attack")
     return [id for id in attacks if id == chosen]

@@ -7,7 +7,7 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.results.differences import sentence_case
-from leakage.spec.catalog import Catalog, Entry
+from leakage.spec.catalog import Catalog, DefenseEntry
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part, Picture
 from leakage.spec.lab_settings import ALONE, accomplice_of
 from leakage.spec.threat_model import ClientBehavior, meaning
@@ -53,22 +53,22 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
         width="stretch",
         help=f"{DIFFERENCE} A protection that stops only the naive attacker is none.",
     )
-    adaptive, protections = chosen == "true", [known.get("defense", part.id) for part in defenses]
+    adaptive, protections = chosen == "true", [known.defenses.get(part.id) for part in defenses]
     strategy = choose_strategy(protections) if adaptive else forms.USUAL
-    accomplice = choose_accomplice(needed=adaptive and any(strategy in entry.colluding for entry in protections))
-    answers = [entry.answer(strategy) for entry in protections] if adaptive else None
-    st.caption(escape(meaning(behavior, protections, known.get("attack", attack.id), attack.fields, answers=answers)))
+    accomplice = choose_accomplice(needed=adaptive and any(strategy in entry.named(colluding=True) for entry in protections))
+    answers = [entry.strategy(strategy).description for entry in protections] if adaptive else None
+    st.caption(escape(meaning(behavior, protections, known.attacks.get(attack.id), attack.fields, answers=answers)))
     return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy, "accomplice": accomplice})
 
 
-def choose_strategy(protections: Sequence[Entry]) -> str:
+def choose_strategy(protections: Sequence[DefenseEntry]) -> str:
     """What the adaptive attacker does about the protection, where it has a choice."""
-    choices = {name: entry for entry in protections for name in entry.strategies if len(entry.strategies) > 1}
+    choices = {name: own for entry in protections for name, own in entry.strategies.items() if len(entry.strategies) > 1}
     if not choices:
         st.session_state.pop("counter", None)
         return forms.USUAL
     usual, *others = choices
-    titles = {name: sentence_case(entry.strategy_titles.get(name, name)) for name, entry in choices.items()}
+    titles = {name: sentence_case(own.title) for name, own in choices.items()}
     titles[usual] += " (default)"
     options = [forms.USUAL, *others]
     if st.session_state.get("counter") not in options:

@@ -41,7 +41,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     checkpoint = forms.checkpoint(known, model)
     protocol = forms.choose(known, "protocol", "What it sends", apart=(*APART, *without))
     assert protocol
-    entry = known.get("protocol", protocol.id)
+    entry = known.protocols.get(protocol.id)
     open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in {*APART} - {*without}}
     protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
     left, right = st.columns(2)

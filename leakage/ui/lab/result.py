@@ -13,8 +13,8 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
+from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
-from leakage.spec.fields import Travels
 from leakage.spec.tasks import Ranks
 from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms, gone
@@ -113,7 +113,7 @@ def find_runs(ids: str | None) -> list[Run]:
 def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
     """A run as the stage wants it; its protocol may be gone since."""
     count = len(experiment.pictures)
-    if known.find("protocol", experiment.protocol.id) is None:
+    if known.protocols.find(experiment.protocol.id) is None:
         phones = clients_of(experiment.aggregation, known)
         return Shown(id, title, count, sent.words(Travels(), phones), phones, plain=False)
     sender = ClientBehavior.in_experiment(experiment, known)

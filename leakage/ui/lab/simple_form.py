@@ -119,7 +119,7 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
     _menu("strength", "Strength", {name: name.capitalize() for name in STRENGTHS}, choice, known)
     (part,) = choice.experiment(forms.DEFAULT.pictures).defenses
     fields = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in part.fields.items())
-    st.caption(f"{ours(known.get('defense', part.id).plain)} ({escape(fields)})")
+    st.caption(f"{ours(known.defenses.get(part.id).plain)} ({escape(fields)})")
 
 
 def _menu(name: str, label: str, options: dict[Any, str], choice: SimpleChoice, known: Catalog, *, disabled: bool = False) -> None:

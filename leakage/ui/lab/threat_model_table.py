@@ -43,7 +43,7 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
     """What else the result depends on, and the scores that have no gauge."""
     fields = ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in experiment.attack.fields.items())
     rows = [
-        ("setting", "The attack", f"{known.get('attack', experiment.attack.id).title}: {fields}"),
+        ("setting", "The attack", f"{known.attacks.get(experiment.attack.id).title}: {fields}"),
         ("setting", "Random start (seed)", f"{experiment.seed}; one run of one seed"),
     ]
     if meta:

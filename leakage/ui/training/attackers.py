@@ -34,7 +34,7 @@ def title(task: InverterTraining, known: Catalog) -> str:
     """The training of an attacker in one line."""
 
     def name(kind: str, id: str) -> str:
-        return entry.short if (entry := known.find(kind, id)) else id
+        return entry.short if (entry := known.of(kind).find(id)) else id
 
     behind = " and ".join(name("defense", part.id) for part in task.defenses) or "no protection"
     return f"Attacker trained to undo {name('model', task.model.id)} behind {behind}, on {TITLES[task.data]}"
@@ -94,7 +94,7 @@ def lab_link(card: InverterCard) -> str:
     for part in card.defenses[:1]:
         given += f"&defense={part['id']}" + "".join(f"&{part['id']}.{name}={quote(str(value))}" for name, value in part["fields"].items())
     shape = f"&size={card.image_shape[1]}&channels={card.image_shape[0]}&seed={card.seed}"
-    attack = next((entry.id for entry in (service().ready().of("attack")) if entry.learned), "")
+    attack = next((entry.id for entry in (service().ready().attacks) if entry.learned), "")
     return f"{base()}/?model={model}{given}{shape}&source={card.data}&attack={attack}"
 
 

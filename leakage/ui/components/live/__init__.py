@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
-from leakage.spec.fields import Travels
+from leakage.spec.declarations import Travels
 from leakage.ui.common.base_path import base
 from leakage.ui.components import component
 

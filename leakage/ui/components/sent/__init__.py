@@ -6,7 +6,7 @@ import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.frontend.markup import render
-from leakage.spec.fields import Travels
+from leakage.spec.declarations import Travels
 from leakage.spec.threat_model import ClientBehavior, counted
 from leakage.ui.components import component
 

@@ -1,0 +1,201 @@
+"""What a plug-in of each kind declares for pages, written once: plug-ins and the catalog's entries inherit it. No torch.
+
+A new declaration is an attribute with a default and a docstring in one of these classes. From here it reaches the base class of
+plug-ins (`leakage/engine/core.py`), the entries of the catalog (`leakage/spec/catalog.py`), catalog.json and docs/plugins.md.
+"""
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
+
+Structure: TypeAlias = Literal["linear", "sequence"]  # of a model: its last layer with weights is linear; that follows others in a sequence
+
+
+@dataclass(frozen=True)
+class Travels:
+    """What a protocol sends and what its clients keep, in words. Without these a page speaks of an update, and of what it does."""
+
+    what: str = "update"
+    """What is sent, to stand after "the"."""
+    kept: str = ""
+    """What a client keeps from round to round besides its pictures, as symbols."""
+    without_steps: str = ""
+    """What a client does that takes no local steps."""
+    proximal: bool = False
+    """A page draws that the local steps are pulled back to the weights received."""
+    imitated: str = ""
+    """What an adaptive attacker does about it; {steps} stands for the local steps."""
+    overlooked: str = ""
+    """What a naive attacker overlooks besides the local steps."""
+    one_step: bool = False
+    """After a single local step, what is sent is the gradient times a number that everybody knows."""
+    other_sums: Mapping[str, str] = field(default_factory=dict)
+    """Of an aggregation: what arrives beside the sum. The field that switches it on, or counts its clients -> words with {field}."""
+    receiver: str = "the server"
+    """Of an aggregation: where the sum arrives and is attacked."""
+
+    def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
+        """Say in words what arrives beside the sum of all clients; a sum over all of them does not count.
+
+        >>> ring = Travels(other_sums={"place": "the sum of {place}", "colluding": "one update"})
+        >>> [ring.beside_sum({"place": place, "colluding": place == 1}, 2) for place in (1, 2)]
+        ['the sum of 1 phone and one update', '']
+        """
+        held = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < clients}
+        many = {name: f"{count} phone{'' if count == 1 else 's'}" for name, count in held.items()}
+        return " and ".join(self.other_sums[name].format(**many) for name in held)
+
+
+@dataclass(frozen=True)
+class Published:
+    """From which strength on a protection was reported to stop DLG."""
+
+    words: str
+    """The report in a sentence."""
+    field: str = ""
+    """The number that is the strength, if it is one."""
+    ends: tuple[float, float] = (0.0, 0.0)
+    """Of that number: where the attack began to fail, and where it failed for certain."""
+
+
+class Declarations:
+    """What plug-ins of every kind declare."""
+
+    title: str
+    """What it does, in plain words, with the field's term in brackets, as a menu shows it."""
+    short: str = ""
+    """The field's term alone, for tables and titles of runs. Empty: the title."""
+    plain: str
+    """One sentence for readers who have never heard of it."""
+    hint: str
+    """What the attacker learns from it, and what to try."""
+    source: str
+    """The address of the paper (https)."""
+    presets: Mapping[str, dict[str, Any]] = {}
+    """Named settings: name -> the fields that differ from their defaults."""
+
+
+class AttackDeclarations(Declarations):
+    """What an attack declares."""
+
+    way: str = "Guess, compare, improve."
+    """How the attack works, shown below its guess."""
+    evaluations_per_step: float = 1
+    """How often one step usually replays the client."""
+    loss_name: str = "gradient distance"
+    """What `Snapshot.loss` measures."""
+    reads_labels: bool = False
+    """The attack reads labels from the update unless they are granted. The model's last layer must then be linear."""
+    mistakes: Mapping[str, str] = {}
+    """What the naive attacker does wrong when it imitates the client: the switch that repairs the mistake -> the mistake in words."""
+    strongest: dict[str, Any] | None = None
+    """The fields with which the attack is tried among the strongest known attackers. None: it is not one of them."""
+    in_place_of_steps: str = ""
+    """What the attack uses instead of the client's local steps, in words. Empty: it imitates these steps."""
+    learned: bool = False
+    """The attack needs a network that was trained beforehand to undo updates (`Granted.learned`)."""
+    ends_without: str = ""
+    """The tensors of an update that the attack cannot do without, in words. Empty: it works with those that arrive."""
+    fits: Mapping[str, tuple[Any, ...]] = {}
+    """The experiments for which the attack is tried among the strongest: "pictures", "precision" or "model" -> the values allowed."""
+
+
+class DefenseDeclarations(Declarations):
+    """What a defense declares."""
+
+    stage: str = "gradient"
+    """Where the defense acts: "gradient" in each local step, "update" on what is sent."""
+    imitation: str = "known and imitated"
+    """What `surrogate` does, in words."""
+    elementwise: bool = False
+    """`surrogate` treats every entry alike, so several guesses can be replayed at once."""
+    needs: Mapping[str, str] = {}
+    """The fields that the model must have, and their values."""
+    needs_structure: Mapping[Structure, str] = {}
+    """How the model must be built -> what pages say of a model that is built otherwise."""
+    one_by_one: bool = False
+    """The defense asks for the gradient of each picture of a local step separately."""
+    needs_step: str = ""
+    """What pages say where the defense acts on a step after another one took its pictures one by one. Empty: that is possible."""
+    published: Published | None = None
+    """From which strength on the defense was reported to stop DLG."""
+    backfires: str = ""
+    """Why an attacker that knows the defense does worse, where that was measured."""
+
+
+class ProtocolDeclarations(Declarations):
+    """What a protocol declares."""
+
+    is_aggregation: bool = False
+    """The protocol adds up the updates of another protocol's clients, as secure aggregation does."""
+    sends_gradient: bool = False
+    """The client sends the gradient of one step, and nothing else."""
+    travels: Travels = Travels()
+    """What is sent, what the client keeps, and what attackers make of it, in words."""
+    elementwise: bool = False
+    """Weights may have a dimension in front: several guesses are replayed at once, each with weights of its own."""
+
+
+class ModelDeclarations(Declarations):
+    """What a model declares."""
+
+    smallest: int = 1
+    """The shortest side of a picture that the model can take, in pixels."""
+    smallest_alone: int = 1
+    """The same for a picture that is alone in a local step whose statistics BatchNorm takes."""
+    structure: tuple[Structure, ...] = ("linear", "sequence")
+    """How the model is built, as defenses may need it."""
+
+
+@dataclass(frozen=True)
+class StrategyDeclarations:
+    """What an adaptive strategy of a defense declares."""
+
+    description: str
+    """What the attacker does, in words that follow the defense's name and "is"."""
+    _: KW_ONLY
+    title: str = ""
+    """The strategy's name on the page. Empty: the name under which the defense offers it."""
+    averaging: bool = False
+    """The strategy puts together the updates of the rounds up to the attacked one, so it needs several."""
+    exact: bool = False
+    """The strategy works with the very numbers received, so nothing may change them after the defense."""
+    colluding: bool = False
+    """The strategy needs a client that works with the attacker: the state holds its gradient, by ACCOMPLICE and parameter."""
+    optimize_latents: bool = False
+    """`latent_init` is only where attacks start that optimize the client's hidden values together with the pictures."""
+    latent_per_picture: bool = False
+    """Each picture has its own value of the buffers of `latent_init`, so attacks give them a dimension for the pictures in front."""
+
+
+DECLARED: dict[str, type] = {  # whose declarations they are, as a heading -> where these are written
+    "Every plug-in": Declarations,
+    "An attack": AttackDeclarations,
+    "A defense": DefenseDeclarations,
+    "An adaptive strategy of a defense": StrategyDeclarations,
+    "A protocol": ProtocolDeclarations,
+    "A model": ModelDeclarations,
+}
+
+
+def explanations(owner: type) -> dict[str, str]:
+    """Return the attribute docstrings of a class, without those that it inherits.
+
+    Returns:
+        Name of the attribute -> its docstring, in their order.
+
+    >>> explanations(ModelDeclarations)["smallest"]
+    'The shortest side of a picture that the model can take, in pixels.'
+    """
+    found: dict[str, str] = {}
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+    assert isinstance(body, ast.ClassDef)
+    for pair in pairwise(body.body):
+        match pair:
+            case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
+                found[name] = inspect.cleandoc(text)
+    return found
