@@ -4,6 +4,8 @@ import streamlit as st
 
 from leakage.networks.grammar import unroll, write
 from leakage.networks.rank import CAVEATS, analyse
+from leakage.networks.rank_verdict import layer_phrase, verdict
+from leakage.networks.templates import template_of
 from leakage.ui.architecture import counts as counts
 from leakage.ui.architecture import editor, k_view, rank_view, verify, withheld
 from leakage.ui.common.markdown import escape
@@ -22,13 +24,13 @@ def answer(given: editor.Given) -> None:
     found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
     seen = rank_view.look(given)
     found = rank_view.measured(found, seen)
-    said = counts.verdict(found, steps, given.batch)
+    said = verdict(found, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
-        st.caption(escape(counts.template_of(write(steps)) or "Your own network"))
+        st.caption(escape(template_of(write(steps)) or "Your own network"))
         st.markdown(f"#### :material/layers: {escape(said.headline)}")
-        st.markdown(said.reason)
+        st.markdown(counts.reason(said))
         if found.critical:
-            decided = f"decided by **{escape(counts.layer(found.critical, steps))}**"
+            decided = f"decided by **{escape(layer_phrase(found.critical, steps))}**"
             st.markdown(f"**Unknowns minus equations (RA-i): {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
         st.caption(f"R-GAP, which works layer by layer: {escape(said.recursion)}.")
         rank_view.render_gradient(found, seen)

@@ -4,6 +4,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import comparison_file
+from leakage.results.comparison_plan import in_queue, plan
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
@@ -15,7 +16,6 @@ from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import delete_all, owner
 from leakage.ui.compare import compared, precomputed_results, variants, variants_address
-from leakage.ui.compare.plan import in_queue, plan
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 

@@ -8,6 +8,7 @@ import streamlit as st
 
 from leakage.frontend.markup import render
 from leakage.results.comparison import MAX_ARMS as MOST
+from leakage.results.run_titles import attack_title, ranks_title, training_title
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd
 from leakage.runs.run_labels import LONGEST, printable
@@ -28,15 +29,14 @@ def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     end, how = run.outcome(AttackEnd), how_it_stands(run)
     if end and end.scores.psnr is not None and end.verdict:
         how += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
-    return how, explain.title(Experiment.model_validate_json(run.experiment), known), f"{base()}/?run={run.id}"
+    return how, attack_title(Experiment.model_validate_json(run.experiment), known), f"{base()}/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
     end = run.outcome(TrainingEnd)
-    reached = end.accuracy if end else None
-    how = how_it_stands(run) + ("" if reached is None else f" · accuracy {reached:.1%}")
-    return how, explain.training_title(Training.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
+    how = how_it_stands(run) + (f" · accuracy {end.accuracy:.1%}" if end and end.accuracy is not None else "")
+    return how, training_title(Training.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
 
 
 def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
@@ -45,7 +45,7 @@ def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
     found = [rank for rank in service().ranks(run.id).values() if rank is not None]
     whole = " and the whole gradient" if service().gradient_rank(run.id) else ""
     how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers{whole} measured"
-    return how, explain.ranks_title(asked), explain.ranks_link(asked)
+    return how, ranks_title(asked), explain.ranks_link(asked)
 
 
 def attacker_row(run: Run, known: Catalog) -> tuple[str, str, str]:

@@ -1,6 +1,6 @@
 """Networks of the papers as texts that `network.parse` reads: what an editor of networks offers to start from. No torch."""
 
-from leakage.networks.grammar import JOINT
+from leakage.networks.grammar import JOINT, NetworkError, parse, write
 
 
 def _residual(kind: str, blocks: tuple[int, ...], width: int, *, cut: int = 0) -> str:
@@ -36,3 +36,12 @@ TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), table 1
     "ResNet101, width 16, skip 3 cut": _residual("deep", RESNET101, 16, cut=3),
     "ResNet101, width 16, skip 1 cut": _residual("deep", RESNET101, 16, cut=1),
 }
+
+
+def template_of(text: str) -> str | None:
+    """The template with the same steps, however they are written."""
+    try:
+        same = write(parse(text))
+    except NetworkError:
+        return None
+    return next((name for name, steps in TEMPLATES.items() if write(parse(steps)) == same), None)

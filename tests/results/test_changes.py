@@ -7,8 +7,8 @@ from small_problems import CATALOG
 
 from leakage.data.images import gallery
 from leakage.results.changes import changes
+from leakage.results.what_ifs import what_ifs
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.ui.common import explain
 
 EIGHT = tuple(Picture(id=item.id) for item in gallery()[:8])
 OTHERS: dict[str, tuple[Any, str]] = {
@@ -55,7 +55,7 @@ def test_every_field_that_differs_is_told(field: str) -> None:
 
 
 def test_several_changes_are_told_one_after_the_other() -> None:
-    what_if = explain.what_ifs(Experiment(), CATALOG, list(EIGHT))["a batch of 8"][1]
+    what_if = what_ifs(Experiment(), CATALOG, list(EIGHT))["a batch of 8"][1]
     assert changes(Experiment(), what_if, CATALOG) == "attack: Inverting Gradients instead of iDLG; 8 pictures instead of 1 picture"
     wider = Experiment(model=Part(id="mlp", fields={"width": 64}))
     narrow = Experiment(model=Part(id="mlp", fields={"width": 8}), seed=2)
@@ -64,9 +64,9 @@ def test_several_changes_are_told_one_after_the_other() -> None:
 
 def test_the_other_statistics_of_batch_normalisation_are_a_what_if_where_a_model_has_it() -> None:
     normed = Experiment(model=Part(id="convnet", fields={"norm": "batch"}), pictures=EIGHT[:2]).resolve(CATALOG)
-    asked = explain.what_ifs(normed, CATALOG, [])["BatchNorm with statistics of this batch"][1]
+    asked = what_ifs(normed, CATALOG, [])["BatchNorm with statistics of this batch"][1]
     assert changes(normed, asked, CATALOG) == "BatchNorm uses: statistics of this batch instead of stored statistics"
-    assert explain.what_ifs(asked, CATALOG, [])["BatchNorm with stored statistics"][1] == normed
+    assert what_ifs(asked, CATALOG, [])["BatchNorm with stored statistics"][1] == normed
     one_by_one = normed.model_copy(update={"defenses": (Part(id="dp_sgd"),)})
     for other in (one_by_one, Experiment()):
-        assert not any(title.startswith("BatchNorm") for title in explain.what_ifs(other, CATALOG, []))
+        assert not any(title.startswith("BatchNorm") for title in what_ifs(other, CATALOG, []))

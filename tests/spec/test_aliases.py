@@ -7,13 +7,13 @@ from pydantic import BaseModel
 
 from leakage.engine.loading import load
 from leakage.engine.plugin import described
+from leakage.results.defense_keys import key_today
 from leakage.runs.events import AttackEnd
 from leakage.spec.aliases import EARLIER, EARLIER_PLUGIN_FIELDS, fields_at_first, fields_today, names_of, settings_today
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.fields import KINDS
 from leakage.spec.question import Question
 from leakage.spec.tasks import Training
-from leakage.ui.compare.stacks import key_today
 
 ROOT = Path(__file__).parents[2]
 OWNERS: dict[str, tuple[type[BaseModel], dict[str, object], object]] = {  # field -> its model, what else that needs, a value

@@ -6,10 +6,10 @@ from small_problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
 from leakage.results.differences import attacker
+from leakage.results.what_ifs import what_ifs
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
-from leakage.ui.common import explain
 from leakage.workers.adapter import observe
 
 TWO = (Picture(id="cat"), Picture(id="coffee"))
@@ -73,7 +73,7 @@ def test_who_holds_the_truth_is_right_about_a_sum_with_statistics_of_each_phone_
 def test_every_place_tells_the_same(experiment: Experiment, same: bool) -> None:
     naive, adaptive = both(experiment)
     assert [attacker(one, CATALOG) for one in (naive, adaptive)] == (["both", "both"] if same else ["naive", "adaptive"])
-    offered = {question for one in (naive, adaptive) for question in explain.what_ifs(one, CATALOG, [])}
+    offered = {question for one in (naive, adaptive) for question in what_ifs(one, CATALOG, [])}
     assert ("a naive attacker" in offered, "an adaptive attacker" in offered) == (not same, not same)
     said = [
         next(value for _, what, value in assumptions(one.resolve(CATALOG), CATALOG, None, {}) if what == "Naive or adaptive")

@@ -22,6 +22,8 @@ from leakage.results import accuracy_cost
 from leakage.results.accuracy_cost import Cost
 from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
+from leakage.results.comparison_plan import TRIES
+from leakage.results.defense_keys import key_of, stack_of
 from leakage.results.differences import attacker
 from leakage.runs.events import TrainingEnd
 from leakage.runs.owners import owner_of
@@ -33,8 +35,6 @@ from leakage.spec.words import INAPPLICABLE
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import table
 from leakage.ui.compare.deployed import deployed_query
-from leakage.ui.compare.plan import TRIES
-from leakage.ui.compare.stacks import key_of, known_keys, ready_made, spaced, stack_of
 from leakage.workers.job import MEMORY, Job
 from leakage.workers.worker import perform
 
@@ -569,35 +569,6 @@ def test_a_file_that_is_no_comparison_is_refused_in_words(look: Open) -> None:
     at = next(button for button in at.button if button.label == "Run it again").click().run()
     assert "This is no exported comparison" in words(at)
     assert "runs" not in at.query_params
-
-
-# ---------------------------------------------------------------- what is offered, from the catalog
-
-
-def test_one_number_gives_strengths_around_its_default_and_a_leading_word_its_options() -> None:
-    keys = ready_made(CATALOG)
-    assert keys[0] == "none"
-    assert {"gaussian_noise", "gaussian_noise:scale=0.001", "gaussian_noise:scale=0.1"} <= set(keys)
-    assert {"pruning", "pruning:fraction=0.5", "pruning:fraction=0.99"} <= set(keys)
-    assert {"low_precision", "low_precision:number=fp16", "low_precision:number=bf16"} <= set(keys)
-    assert {part.id for key in keys for part in stack_of(key, CATALOG)} == {entry.id for entry in CATALOG.defenses}
-
-
-def test_every_protection_that_is_offered_is_read_back_from_the_address() -> None:
-    keys = ready_made(CATALOG)
-    assert [key_of(stack_of(key, CATALOG), CATALOG) for key in keys] == keys
-    resolved = [
-        tuple((part.id, *CATALOG.defenses.get(part.id).resolve(part.fields).items()) for part in stack_of(k, CATALOG)) for k in keys
-    ]
-    assert len(set(resolved)) == len(keys)  # none is offered twice
-    assert known_keys([*keys, "pruning+no_such"], CATALOG) == keys
-
-
-def test_values_are_spaced_inside_the_range_and_shares_near_one_by_what_they_leave() -> None:
-    fields = {field.name: field for field in CATALOG.defenses.get("outpost").fields}
-    assert spaced(fields["prune_base"], (0.1, 1, 10), (5, 1, 0.1)) == [8, 80]  # 800 % is none
-    (share,) = (field for field in CATALOG.defenses.get("pruning").fields if field.name == "fraction")
-    assert spaced(share, (0.1, 1, 10), (5, 1, 0.1)) == [0.5, 0.9, 0.99]
 
 
 # ---------------------------------------------------------------- table and plot

@@ -9,12 +9,13 @@ from streamlit.testing.v1 import AppTest
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
+from leakage.networks.rank_verdict import open_unknowns, verdict
 from leakage.results.exports import make
 from leakage.runs.events import RankEvent, RanksEnd
 from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
 from leakage.spec.tasks import Ranks
-from leakage.ui.architecture.counts import missing, sentences, shares, table, verdict
+from leakage.ui.architecture.counts import sentences, shares, table
 from leakage.ui.architecture.rank_view import AGREE, BLOCKS, TOO_LARGE, how
 from leakage.ui.architecture.whole_gradient import NOT_YET, PROTECTIVE, extent, meaning, protective, rank_of
 from leakage.workers import rank_job
@@ -158,7 +159,7 @@ def test_the_table_says_what_was_measured() -> None:
     assert "<td>–</td><td>143, by counting</td>" in table(one(), steps)
     assert "<td>640, measured</td><td>144, measured</td>" in table(one(conv1=640), steps)
     row = one(conv1=640).rows[0]
-    assert (row.rank, row.known, row.deficiency, missing(row)) == (None, 640, 144, 144)
+    assert (row.rank, row.known, row.deficiency, open_unknowns(row)) == (None, 640, 144, 144)
     assert sum(shares(row)) == pytest.approx(100)
     assert "Alone they determine 640: 144 stay open." in sentences(row, "conv1")
     assert verdict(one(conv1=640), steps, 1).headline.endswith("conv1: 640 of 784 unknowns determined")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 from xml.etree import ElementTree
 
 import pytest
@@ -17,7 +16,6 @@ from leakage.spec import catalog
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import ClientBehavior, assumptions
-from leakage.ui.common import explain
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
 from leakage.ui.lab.result import find_runs
@@ -264,93 +262,6 @@ def test_the_threat_model_table_says_which_statistics_were_granted(given: str, t
     assert "BatchNorm statistics" not in rows(Experiment())
 
 
-def test_a_title_names_what_sets_a_run_apart() -> None:
-    experiment = Experiment(protocol=Part(id="fedavg"), aggregation=PHONES, rounds=3, attacked_round=2, assume=Assumptions(adaptive=False))
-    assert re.search(r"by FedAvg added up over 4 phones in round 2 of 3 \(naive\), seed 1$", explain.title(experiment, CATALOG))
-    assert explain.title(Experiment(), CATALOG) == "Astronaut: iDLG on LeNet with no protection, seed 1"
-    pruned = Experiment(pictures=(Picture(id="cat"), Picture(id="gone")), defenses=(Part(id="pruning", fields={"fraction": 0.5}),))
-    assert explain.title(pruned, CATALOG).startswith("2 pictures: iDLG")
-    assert explain.title(pruned, CATALOG).endswith("with Pruning 0.5 (adaptive), seed 1")
-    for alone, subject in ((Picture(id="gone"), "gone: "), (Picture(source="upload", id="a", label=1), "Own picture: ")):
-        assert explain.title(Experiment(pictures=(alone,)), CATALOG).startswith(subject)
-
-
-# ---------------------------------------------------------------- what if
-
-
-DIGIT = Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1)
-
-
-@pytest.mark.parametrize(
-    ("start", "question", "changed"),
-    [
-        (Experiment(), "five local steps", {"protocol"}),
-        (Experiment(pictures=(Picture(id="cat"),) * 4), "added up with other phones", {"aggregation"}),
-        (Experiment(protocol=Part(id="fedavg")), "a naive attacker", {"assume"}),
-        (Experiment(protocol=Part(id="fedavg")), "a plain gradient", {"protocol"}),
-        (Experiment(pictures=(Picture(id="cat"),) * 4, aggregation=PHONES), "each phone by itself", {"aggregation"}),
-        (Experiment(protocol=Part(id="fedavg", fields={"epochs": 50})), "a model in between", {"attack"}),
-        (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
-        (DIGIT, "an attacker who has learned digits", {"attack"}),
-        (DIGIT, "a network that has learned to undo it", {"attack"}),
-        (Experiment(defenses=(Part(id="low_precision"),)), "a coarser picture searched", {"attack"}),
-    ],
-)
-def test_a_what_if_changes_the_one_thing_it_names(start: Experiment, question: str, changed: set[str]) -> None:
-    asked = explain.what_ifs(start, CATALOG, [])
-    assert len(asked) <= 5
-    after = asked[question][1]
-    assert {name for name in type(start).model_fields if getattr(after, name) != getattr(start, name)} == changed
-    after.resolve(CATALOG)
-
-
-def test_one_picture_is_not_taken_apart_nor_a_batch_twice() -> None:
-    two = Experiment(pictures=(Picture(id="cat"), Picture(id="coffee")), attack=Part(id="exact_batches"))
-    assert all("the batch taken apart" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), two))
-
-
-def test_after_each_attack_by_a_generator_the_next_one_is_offered_and_after_the_last_none() -> None:
-    def generators(attack: str) -> list[str]:
-        asked = explain.what_ifs(DIGIT.model_copy(update={"attack": Part(id=attack)}), CATALOG, []).values()
-        return [one.attack.id for _, one in asked if one.attack.id in chain and one.attack.id != attack]
-
-    chain = ["ggl", "gifd", "gias", "grnn"]
-    assert [generators(attack) for attack in ("idlg", *chain)] == [["ggl"], ["gifd"], ["gias"], ["grnn"], []]
-
-
-def test_a_trained_network_is_offered_only_where_one_was_trained_and_not_twice() -> None:
-    def offered(**change: object) -> bool:
-        return "a network that has learned to undo it" in explain.what_ifs(DIGIT.model_copy(update=change), CATALOG, [])
-
-    published = Part(id="ada_defense")
-    assert offered()
-    assert offered(defenses=(published,))
-    assert not offered(defenses=(Part(id="pruning"),))  # none was trained behind it
-    assert not offered(seed=2)  # other weights
-    assert not offered(protocol=Part(id="fedavg"))  # no gradient
-    assert not offered(attack=Part(id="learning_to_invert"))
-
-
-def test_a_coarser_picture_is_asked_about_only_behind_a_protection_and_not_twice() -> None:
-    rounded = Experiment(defenses=(Part(id="low_precision"),), attack=Part(id="rog"))
-    assert all("a coarser picture searched" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), rounded))
-
-
-def test_who_has_learned_digits_is_offered_for_small_gray_pictures_and_not_twice() -> None:
-    gray = Experiment(size=28, channels=1, attack=Part(id="ggl"))
-    assert all("an attacker who has learned digits" not in explain.what_ifs(one, CATALOG, []) for one in (Experiment(), gray))
-
-
-def test_the_next_search_in_the_generator_of_digits_is_offered_after_one_in_that_generator_alone() -> None:
-    def offered(**change: object) -> bool:
-        asked = Experiment.model_validate({"size": 28, "channels": 1, **change})
-        return any(one.attack.id == "gifd" for _, one in explain.what_ifs(asked, CATALOG, []).values())
-
-    assert offered(attack=Part(id="ggl"))
-    assert not offered(attack=Part(id="ggl", fields={"generator": "faces"}))
-    assert not offered(attack=Part(id="ggl"), size=64, channels=3)
-
-
 # ---------------------------------------------------------------- a published result, overturned
 
 
@@ -466,18 +377,3 @@ def test_other_pictures_of_every_class_are_granted_by_a_switch_that_the_address_
     assert at.query_params["examples"] == "True"
     for page in (at, visit(examples="true")):
         assert asked(door, press_run(page)).assume.examples
-
-
-def test_after_a_round_of_fresh_noise_twenty_are_asked_about_and_after_these_an_accomplice() -> None:
-    start = Experiment(defenses=(Part(id="minmax_sampling"),)).resolve(CATALOG)
-    about, watched = explain.what_ifs(start, CATALOG, [Picture(id="chelsea"), Picture(id="astronaut")])["20 rounds watched"]
-    assert "same model 20 times" in about
-    assert (watched.rounds, watched.attacked_round, watched.protocol.fields["rate"], watched.assume.strategy) == (20, 20, 1e-6, "")
-    asked_next = explain.what_ifs(watched, CATALOG, [Picture(id="chelsea")])
-    assert "20 rounds watched" not in asked_next
-    _, colluding = asked_next["an accomplice"]
-    assert (colluding.assume.strategy, colluding.assume.accomplice) == ("with an accomplice", Picture(id="chelsea"))
-    colluding.resolve(CATALOG)
-    private = Experiment(defenses=(Part(id="dp_sgd"),)).resolve(CATALOG)
-    assert explain.what_ifs(private, CATALOG, [])["20 rounds watched"][1].assume.strategy == "average the rounds"
-    assert "20 rounds watched" not in explain.what_ifs(Experiment().resolve(CATALOG), CATALOG, [])

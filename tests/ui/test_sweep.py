@@ -7,7 +7,7 @@ from small_problems import CATALOG
 
 from leakage.results.comparison import Row
 from leakage.spec.experiment import Assumptions, Experiment, Part
-from leakage.ui.compare.sweep import figure, swept, why_points
+from leakage.ui.compare.sweep import figure, why_points
 
 SCALES = (0.0001, 0.001, 0.01)
 
@@ -45,19 +45,6 @@ def row(attacker: str, psnr: float | None) -> Row:
     )
 
 
-def test_a_sweep_is_one_number_of_one_protection_and_nothing_else() -> None:
-    both = [noisy(scale, adaptive=adaptive) for scale in SCALES for adaptive in (False, True)]
-    assert swept(both) == ("gaussian_noise", "scale", [0.0001, 0.0001, 0.001, 0.001, 0.01, 0.01])
-    assert swept([noisy(0.1), noisy(0.1)]) is None
-    assert swept([noisy(0.1), noisy(0.2, seed=7)]) is None
-    assert swept([noisy(0.1), Experiment()]) is None
-    assert swept([Experiment(), Experiment(seed=2)]) is None
-    formats = [Experiment(defenses=(Part(id="low_precision", fields={"number": number}),)) for number in ("int8", "fp16")]
-    assert swept(formats) is None
-    two = [Experiment(defenses=(Part(id="dp_sgd", fields={"max_grad_norm": clip, "noise_multiplier": clip}),)) for clip in (1.0, 2.0)]
-    assert swept(two) is None
-
-
 def test_every_attacker_has_points_where_something_is_known_in_the_order_of_strength_and_one_seed_no_line() -> None:
     experiments = [noisy(scale, adaptive=adaptive) for scale in reversed(SCALES) for adaptive in (False, True)]
     told = [row("naive", 8.0), row("adaptive", None), row("naive", 14.0), row("adaptive", 15.0), row("naive", 20.0), row("adaptive", 21.0)]
@@ -71,12 +58,6 @@ def test_every_attacker_has_points_where_something_is_known_in_the_order_of_stre
     grey, threshold = made.layout.shapes
     assert (grey.y0, threshold.x0, threshold.x1) == (9.5, 0.001, 0.01)
     assert made.layout.annotations[-1].xref == "paper"  # words with a place on the axis would stretch it
-
-
-def test_seeds_may_differ_where_every_strength_has_each_of_them() -> None:
-    tried = [noisy(scale, seed=seed) for seed in (1, 2, 3) for scale in SCALES]
-    assert swept(tried) == ("gaussian_noise", "scale", [*SCALES] * 3)
-    assert swept(tried[:-1]) is None
 
 
 def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse
+from leakage.networks.rank_verdict import lacks_equations, verdict
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.events import GradientRankEvent, RankEvent, RanksEnd
 from leakage.runs.owners import owner_of
@@ -16,7 +17,6 @@ from leakage.runs.service import Service
 from leakage.settings import ROOT
 from leakage.spec.tasks import Ranks
 from leakage.spec.words import CUT_SHORT, VERDICTS
-from leakage.ui.architecture.counts import lacking, verdict
 from leakage.ui.architecture.editor import Given
 from leakage.ui.architecture.verify import first_search, questions
 from leakage.ui.architecture.whole_gradient import MEANS_FULL, protective, rank_of
@@ -91,12 +91,12 @@ def test_no_sentence_of_the_page_contradicts_the_row(row: dict[str, Any], look: 
     assert "hatever attack" not in text
     assert (MEANS_FULL in text) == (rank.rank == rank.unknowns)
     assert ("send the same gradient" in text) == (rank.rank < rank.unknowns)
-    assert ("**Protective of" in text) == (lacking(found) and rank.rank < rank.unknowns) == protective(found, rank)
-    assert ("**Not protective**" in text) == (lacking(found) and rank.rank == rank.unknowns)
+    assert ("**Protective of" in text) == (lacks_equations(found) and rank.rank < rank.unknowns) == protective(found, rank)
+    assert ("**Not protective**" in text) == (lacks_equations(found) and rank.rank == rank.unknowns)
     if rank.rank < rank.unknowns:
         assert f"other {rank.unknowns - rank.rank:,} directions" in text
         assert f"The {rank.rank:,} that it tells may be enough to recognize the picture" in text
-    if lacking(found):
+    if lacks_equations(found):
         assert "It says nothing of attacks that match the whole gradient at once" in text
         assert "the equations suffice" not in said.headline
     for one in rank.above:

@@ -5,9 +5,10 @@ from typing import Any
 
 import streamlit as st
 
+from leakage.networks.edits import with_filters, with_skip
 from leakage.networks.grammar import GRAMMAR, JOINT, Block, NetworkError, Step, parse, unroll
 from leakage.networks.rank import CONVENTIONS, Convention, Cut, advice, analyse
-from leakage.networks.templates import TEMPLATES
+from leakage.networks.templates import TEMPLATES, template_of
 from leakage.spec.experiment import SIZES
 from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.architecture import counts as counts
@@ -83,7 +84,7 @@ def settings() -> Given | None:
     read_url()
     with st.container(border=True, gap="small", key="step-1"):
         st.markdown("**1 · The network**")
-        state[key("template")] = counts.template_of(state[key("net")])
+        state[key("template")] = template_of(state[key("net")])
         words = "Your own network"
         st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=words, key=key("template"), on_change=put_template)
         text = st.text_area("Its steps, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
@@ -134,7 +135,7 @@ def protect(given: Given) -> None:
         st.markdown("**Cut a skip, and the index becomes**", help="A skip carries the picture's features past its block.")
         with st.container(horizontal=True, gap="small"):
             for number, place in gone:
-                whole = counts.with_skip(steps, place, skip=True)
+                whole = with_skip(steps, place, skip=True)
                 words = f"Put the skip of block {number:d} back"
                 st.button(words, key=f"back-{number}", on_click=put, args=(whole,), icon=":material/undo:")
             for cut in helping:
@@ -150,7 +151,7 @@ def protect(given: Given) -> None:
         )
         with st.container(horizontal=True, gap="small"):
             for item in few:
-                fewer = counts.with_filters(steps, item.step, item.most or 1)
+                fewer = with_filters(steps, item.step, item.most or 1)
                 st.button(
                     f"conv{item.step + 1:d}: {item.most:d} filters instead of {item.now:d}",
                     key=f"filters-{item.step}",
@@ -161,6 +162,6 @@ def protect(given: Given) -> None:
 
 def cut_button(given: Given, cut: Cut) -> None:
     """One skip, cut by one click."""
-    without = counts.with_skip(given.steps, cut.step, skip=False)
+    without = with_skip(given.steps, cut.step, skip=False)
     words = f"Block {cut.block:d}: {cut.index:,}"
     st.button(words, key=f"cut-{cut.block}", on_click=put, args=(without,), icon=":material/content_cut:")

@@ -7,6 +7,7 @@ import streamlit as st
 from leakage.networks.grammar import write
 from leakage.networks.rank import Analysis
 from leakage.networks.rank_cost import too_large
+from leakage.networks.rank_verdict import layer_phrase
 from leakage.results.durations import duration
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.service import service
@@ -75,7 +76,7 @@ def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
     if given.batch > 1:
         st.caption("Ranks can be measured for one picture: choose a batch of 1.")
         return
-    names = {row.name: counts.layer(row, given.steps) for row in found.rows}
+    names = {row.name: layer_phrase(row, given.steps) for row in found.rows}
     run = seen.run
     if run and run.status in OPEN:
         watch(run.id, names, known_ranks=seen.measured)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from leakage.data.images import gallery
 from leakage.networks.grammar import Block, Linear, Pool, write
+from leakage.networks.rank_verdict import Verdict
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
@@ -29,7 +30,7 @@ ABOUT = "Runs both on this network with random weights; the search is told the c
 Runs = list[tuple[Run, Experiment]]  # R-GAP, where it applies, then the search
 
 
-def render_offer(given: Given, said: counts.Verdict) -> None:
+def render_offer(given: Given, said: Verdict) -> None:
     """The button with its settings; below it, once pressed, both attacks live and what came of the prediction."""
     if given.batch > 1 or given.outputs not in TASKS:
         st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
@@ -124,7 +125,7 @@ def runs_in_address(given: Given) -> Runs:
     return []
 
 
-def result(runs: Runs, said: counts.Verdict) -> None:
+def result(runs: Runs, said: Verdict) -> None:
     """The prediction beside what both attacks reached, once they have ended, and both live."""
     if not any(run.status in OPEN for run, _ in runs):
         st.markdown(came(runs, said))
@@ -146,7 +147,7 @@ def titles(runs: Runs) -> list[str]:
     return [search.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
 
 
-def came(runs: Runs, said: counts.Verdict) -> Markdown:
+def came(runs: Runs, said: Verdict) -> Markdown:
     """Prediction and result in a few lines, with what was assumed."""
     reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):

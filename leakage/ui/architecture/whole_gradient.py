@@ -1,6 +1,7 @@
 """The rank of the whole gradient in words: the number that speaks of every attack near a picture, and what it does not say."""
 
 from leakage.networks.rank import Analysis
+from leakage.networks.rank_verdict import lacks_equations
 from leakage.runs.event_parts import GradientRank
 from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import Markdown, escape
@@ -69,12 +70,12 @@ def meaning(found: GradientRank) -> str:
 
 def protective(counted: Analysis, found: GradientRank) -> bool:
     """Whether the network may be called so: a layer has too few equations, and this rank is short too."""
-    return counts.lacking(counted) and found.short
+    return lacks_equations(counted) and found.short
 
 
 def extent(counted: Analysis, found: GradientRank) -> Markdown:
     """Whether the network is protective, where its layers suggest that it might be; else nothing."""
-    if not counts.lacking(counted):
+    if not lacks_equations(counted):
         return Markdown("")
     if protective(counted, found):
         return Markdown(PROTECTIVE.format(f"{found.unknowns - found.rank:,}", f"{found.unknowns:,}"))

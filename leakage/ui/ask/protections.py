@@ -3,6 +3,7 @@
 import streamlit as st
 
 from leakage.results.answer_words import protection_words
+from leakage.results.defense_keys import key_of, known_keys, named, ready_made, stack_of
 from leakage.results.nearest import Attacker, nearest
 from leakage.results.precomputed import MeasuredScene, reach, same_stack, seen_words
 from leakage.results.promise import NONE_PROMISED, promise_before, sentence, with_epsilon
@@ -14,7 +15,6 @@ from leakage.spec.prepared import prepared
 from leakage.spec.question import Question, groups, in_words_of
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare.stacks import key_of, known_keys, named, ready_made, stack_of
 
 PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # keys of the widgets
 BY_EPSILON = "epsilon"  # the line of the menu that asks for a budget

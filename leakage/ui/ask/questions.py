@@ -8,6 +8,7 @@ import streamlit as st
 
 from leakage.data.images import find, thumbnail
 from leakage.frontend.markup import render
+from leakage.results.defense_keys import key_of, known_keys
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Picture, SpecError
 from leakage.spec.lab_settings import NONE
@@ -31,7 +32,6 @@ from leakage.spec.question import (
 from leakage.ui.ask.protections import BY_EPSILON, EPSILON, PROTECTION, protection
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare.stacks import key_of, known_keys
 from leakage.ui.lab.chooser import all_grey, uploaded
 
 OWN = "own"

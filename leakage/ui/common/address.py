@@ -13,6 +13,7 @@ from leakage.spec.aliases import settings_today
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
 from leakage.spec.lab_settings import NONE, PICKED, lab_settings
+from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.common import forms, misread
 from leakage.ui.common.session import BEFORE
@@ -115,7 +116,7 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
 def _menus(known: Catalog) -> dict[str, list[Any]]:
     """The options of every menu, the default first."""
     menus: dict[str, list[Any]] = {
-        kind: sorted((entry.id for entry in forms.offered(known, kind)), key=lambda name: name != default)
+        kind: sorted((entry.id for entry in menu_entries(known, kind)), key=lambda name: name != default)
         for kind, default in forms.DEFAULTS.items()
     }
     return {

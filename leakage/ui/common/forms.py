@@ -13,6 +13,7 @@ from leakage.spec import words
 from leakage.spec.catalog import Catalog, Entry, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import ALONE, NONE, lab_settings
+from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.syntax import SYNTAXES
 from leakage.ui.common.markdown import escape, ours
 
@@ -39,22 +40,12 @@ def card(number: int, title: str) -> DeltaGenerator:
     return box
 
 
-def offered(known: Catalog, kind: str) -> list[Entry]:
-    """The plug-ins of a menu, group by group: those that are laid over others have a control of their own."""
-    groups, aggregations = words.GROUPS[kind], known.aggregations
-
-    def place(entry: Entry) -> tuple[int, str]:
-        return next((number for number, group in enumerate(groups) if entry.title.startswith(group)), len(groups)), entry.title
-
-    return sorted((entry for entry in known.of(kind) if entry not in aggregations), key=place)
-
-
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
     """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
 
     Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer. Free texts stand below, in the open.
     """
-    entries = {entry.id: entry for entry in offered(known, kind)}
+    entries = {entry.id: entry for entry in menu_entries(known, kind)}
     options = [*([NONE] if kind == "defense" else []), *entries]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         picked = st.selectbox(

@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
+from leakage.results.defense_keys import spaced, typed
+from leakage.results.variant import MOST, Variant
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Field
 from leakage.spec.experiment import MAX_ROUNDS, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import counted
 from leakage.ui.common.markdown import escape, ours
-from leakage.ui.compare.stacks import spaced, typed
-from leakage.ui.compare.variant import MOST, Variant
 
 ROUNDS = Field("rounds", "int", 1, "How often this phone was heard. The last round is attacked.", low=1, high=MAX_ROUNDS)
 FIELDS = {"steps": LOCAL_STEPS, "rate": LOCAL_RATE, "rounds": ROUNDS.name}  # what differs -> the field that is set apart for it

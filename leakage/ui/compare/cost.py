@@ -6,6 +6,7 @@ import streamlit as st
 
 from leakage.results import accuracy_cost
 from leakage.results.comparison import Row
+from leakage.results.defense_keys import key_of
 from leakage.results.differences import protection, sentence_case
 from leakage.runs.service import service
 from leakage.runs.store import OPEN
@@ -15,7 +16,6 @@ from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
 from leakage.ui.compare import table
-from leakage.ui.compare.stacks import key_of
 from leakage.ui.training import training_view
 
 WORDS = """Nobody has measured yet how good a model gets behind these. Here LeNet learns MNIST with three phones, as for every other number

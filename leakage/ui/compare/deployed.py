@@ -5,12 +5,12 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from leakage.learn.lab_link import lab_query
+from leakage.results.defense_keys import key_of
 from leakage.spec.catalog import Catalog
 from leakage.spec.lab_settings import NONE
 from leakage.spec.prepared import prepared
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape, ours
-from leakage.ui.compare.stacks import key_of
 
 
 def deployed_query(known: Catalog) -> str:

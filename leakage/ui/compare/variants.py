@@ -8,17 +8,19 @@ from functools import partial
 import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
+from leakage.results.comparison_plan import SEEDS, WORST
+from leakage.results.defense_keys import known_keys, named, ready_made, spaced, stack_of, typed
 from leakage.results.differences import sentence_case
+from leakage.results.variant import MOST, Variant, resolved
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.compare import client_axes
 from leakage.ui.compare.deployed import render_deployed
-from leakage.ui.compare.stacks import known_keys, named, ready_made, spaced, stack_of, typed
-from leakage.ui.compare.variant import MOST, Variant, resolved
 from leakage.ui.lab import attacker
 
 DIFFERS = {
@@ -33,13 +35,11 @@ DIFFERS = {
     "rounds": "Rounds",
     "matrix": "Protection × attack",
 }
-WORST = "worst"
 NEWCOMER = "newcomer"  # the key of whoever has not chosen an attack yet
 ATTACKER_CHOICES = {WORST: "Worst case", "both": "Both", **ATTACKERS}
 TRIED = ("protection", "strength", "batch", "training", *client_axes.KEYS)  # what can differ where every arm is attacked in several ways
 STACKED = 4  # protections of one phone
 BATCHES = (1, 2, 4, 8)
-SEEDS = (1, 3, 5)  # of a sweep
 SHARED = ("protected", "answered")  # the key of the menu of what protects all arms; where answers to it differ, it is one
 LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
     "protection": ("arms",),
@@ -216,7 +216,7 @@ def strategies(defenses: Sequence[Part], known: Catalog) -> list[str]:
 def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     sweeps = {
         f"{entry.id}.{field.name}": (entry, field)
-        for entry in forms.offered(known, "defense")
+        for entry in menu_entries(known, "defense")
         for field in entry.fields
         if field.type in ("int", "float")
     }

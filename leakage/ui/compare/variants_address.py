@@ -7,16 +7,18 @@ from typing import Any
 import streamlit as st
 
 from leakage.results import worst_case
+from leakage.results.comparison_plan import SEEDS, WORST
+from leakage.results.defense_keys import key_of, key_today, known_keys, stack_of
 from leakage.results.differences import attacker
+from leakage.results.strength_sweep import swept
+from leakage.results.variant import MOST
 from leakage.spec.aliases import setting_today
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
 from leakage.ui.common.misread import short
-from leakage.ui.compare import client_axes, sweep
-from leakage.ui.compare.stacks import key_of, key_today, known_keys, stack_of
-from leakage.ui.compare.variant import MOST
-from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SEEDS, SHARED, TRIED, WORST
+from leakage.ui.compare import client_axes
+from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SHARED, TRIED
 
 BETWEEN = {"answers": "|"}  # the names of answers have commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
@@ -130,7 +132,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
     if differs == "answer":
         state["answered"] = key_of(experiments[0].defenses, known)
-    if found_sweep := sweep.swept(experiments):
+    if found_sweep := swept(experiments):
         with suppress(CatalogError):  # the protection is gone since
             _load_sweep(*found_sweep, experiments, known)
     heard = {attacker(one, known) for one in experiments} - {"both"}

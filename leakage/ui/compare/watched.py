@@ -6,6 +6,8 @@ import streamlit as st
 
 from leakage.results.comparison import crossed, rows, scenario
 from leakage.results.differences import attacker
+from leakage.results.strength_sweep import swept
+from leakage.results.variant import MOST
 from leakage.results.worst_case import are_tries, worst
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -13,8 +15,6 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import ATTACKERS
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare import sweep
-from leakage.ui.compare.variant import MOST
 
 WATCH = {name: f"{words} attacker" for name, words in ATTACKERS.items()}
 BEST = "best"
@@ -23,11 +23,9 @@ Playing = list[tuple[Run, Experiment]]
 
 def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalog) -> Playing:
     """The runs that play, with their experiments: of several seeds those of the first."""
-    if sweep.swept(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
+    if swept(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
-    both = [
-        (run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not sweep.swept(experiments)
-    ]
+    both = [(run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not swept(experiments)]
     playing = _tries(both, known) if are_tries(experiments, known) else _heard(both, known)
     return playing[:MOST]
 

@@ -2,11 +2,12 @@
 
 import streamlit as st
 
+from leakage.results.run_titles import attack_title
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.prepared import Preset, prepared
-from leakage.ui.common import address, explain, forms
+from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
@@ -67,7 +68,7 @@ def preset_of(experiments: list[Experiment], known: Catalog) -> Preset | None:
 def titles(experiments: list[Experiment], known: Catalog) -> list[str]:
     """What stands above each of the runs shown."""
     preset = preset_of(experiments, known)
-    return list(preset.titles) if preset else [explain.title(experiment, known) for experiment in experiments]
+    return list(preset.titles) if preset else [attack_title(experiment, known) for experiment in experiments]
 
 
 def shape(experiment: Experiment, known: Catalog) -> Experiment:

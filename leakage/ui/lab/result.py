@@ -9,6 +9,7 @@ from leakage.data.images import gallery
 from leakage.data.lpips_download import lpips_download
 from leakage.learn.restored import VERSION
 from leakage.results.changes import changes
+from leakage.results.what_ifs import what_ifs
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
@@ -184,7 +185,7 @@ def questions(runs: list[Run], experiment: Experiment, known: Catalog) -> None:
     st.markdown("**What if …**")
     with st.container(horizontal=True):
         strongest.button(runs[-1], experiment, known)
-        for title, (about, changed) in explain.what_ifs(experiment, known, spare).items():
+        for title, (about, changed) in what_ifs(experiment, known, spare).items():
             with suppress(SpecError):  # the run's trained model may be gone since
                 asked = changed.resolve(known)
                 told = f"{changes(experiment, asked, known)}."

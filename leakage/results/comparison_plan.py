@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from leakage.results import worst_case
 from leakage.results.comparison import MAX_ARMS, scenario
 from leakage.results.differences import attacker
+from leakage.results.variant import Variant, resolved
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.ui.compare.variant import Variant, resolved
-from leakage.ui.compare.variants import SEEDS, WORST
 
+WORST = "worst"  # the choice of every strong attacker, beside those of HEARD
+SEEDS = (1, 3, 5)  # of a sweep
 NAMED = 3  # of the arms that are left out
 TRIES = 4  # ways to attack an arm, at most
 HEARD = {"both": (False, True), "adaptive": (True,), "naive": (False,)}  # choice -> whether it knows what the phone does

@@ -9,7 +9,7 @@ from leakage.spec.aliases import fields_today
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import NONE
-from leakage.ui.common import forms
+from leakage.spec.plugin_menu import menu_entries
 
 
 def key_of(defenses: Sequence[Part], known: Catalog) -> str:
@@ -73,7 +73,7 @@ def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
 def ready_made(known: Catalog) -> list[str]:
     """No protection; of every defense its presets, else its defaults; and what its one number, or else its leading word, can be."""
     keys = [NONE]
-    for entry in forms.offered(known, "defense"):
+    for entry in menu_entries(known, "defense"):
         numbers = [field for field in entry.fields if field.type in ("int", "float")]
         kinds: list[dict[str, Any]] = list(entry.presets.values()) or [{}]
         if len(numbers) == 1:

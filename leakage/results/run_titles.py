@@ -1,0 +1,62 @@
+"""A run in one line: an attack, a training, a measurement of ranks."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from leakage.data.datasets import TITLES
+from leakage.data.images import PictureError, find
+from leakage.networks.templates import template_of
+from leakage.results.differences import protection
+from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment, Picture, clients_of
+from leakage.spec.tasks import Ranks, Training
+from leakage.spec.threat_model import coincide
+
+
+def attack_title(experiment: Experiment, known: Catalog) -> str:
+    """A run in one line; plug-ins that are gone keep their id."""
+
+    def name(kind: str, id: str) -> str:
+        return entry.short if (entry := known.of(kind).find(id)) else id
+
+    names = [
+        name("attack", experiment.attack.id),
+        "on",
+        *(["trained"] if experiment.checkpoint else []),
+        name("model", experiment.model.id),
+    ]
+    names.append(f"with {protection(experiment.defenses, experiment.defenses, known)}")
+    protocol = known.protocols.find(experiment.protocol.id)
+    if protocol is None or not protocol.sends_gradient:
+        names.append(f"by {name('protocol', experiment.protocol.id)}")
+    if experiment.aggregation:
+        names.append(f"added up over {clients_of(experiment.aggregation, known)} phones")
+    if experiment.rounds > 1:
+        names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
+    if not coincide(experiment, known):
+        names.append("(adaptive)" if experiment.assume.adaptive else "(naive)")
+    return f"{_subject(experiment.pictures)}: {' '.join(names)}, seed {experiment.seed}"
+
+
+def _subject(pictures: Sequence[Picture]) -> str:
+    """What is attacked: one picture by its title, else how many."""
+    if len(pictures) > 1:
+        return f"{len(pictures)} pictures"
+    (picture,) = pictures
+    with suppress(PictureError):  # it may be gone since
+        return "Own picture" if picture.source == "upload" else find(picture.source, picture.id).title
+    return picture.id
+
+
+def training_title(training: Training, known: Catalog) -> str:
+    """A training in one line."""
+    titles = {(entry.kind, entry.id): entry.short for entry in known.entries}
+    model = titles.get(("model", training.model.id), training.model.id)
+    who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
+    behind = "".join(f", with {titles.get(('defense', part.id), part.id)}" for part in training.defenses)
+    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
+
+
+def ranks_title(ranks: Ranks) -> str:
+    """A measurement of ranks in one line."""
+    return f"Ranks of {template_of(ranks.network) or ranks.network[:60]}"

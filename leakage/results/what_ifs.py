@@ -1,0 +1,192 @@
+"""The questions that follow from a run: each is the run's experiment with one change."""
+
+from contextlib import suppress
+from typing import Any, Literal
+
+from leakage.data.checkpoints import cards, words
+from leakage.data.images import PictureError, find
+from leakage.results.differences import sentence_case
+from leakage.spec.catalog import Catalog
+from leakage.spec.cautions import warnings
+from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.lab_settings import with_usual_unnamed
+from leakage.spec.prepared import WhatIf, prepared
+from leakage.spec.threat_model import ClientBehavior, coincide
+from leakage.spec.words import BATCH_NORM, NAIVELY
+
+MANY_STEPS = 10  # local steps from which on replaying each takes long
+
+
+def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
+    questions = {
+        **_rounds(experiment, known),
+        **_accomplice(experiment, known, spare),
+        **_attacker(experiment, known),
+        **_statistics(experiment, known),
+        **_training(experiment, known),
+        **_crowd(experiment, spare),
+        **_apart(experiment),
+        **_learned(experiment),
+        **_undone(experiment, known),
+        **_between(experiment, known),
+        **_coarse(experiment),
+        **_protocol(experiment, known),
+        **_weakening(experiment, known),
+    }
+    return dict(list(questions.items())[:5])
+
+
+def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The other attacker, where that does something else."""
+    if coincide(experiment, known):
+        return {}
+    other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
+    about = sentence_case(NAIVELY) if experiment.assume.adaptive else "It imitates all that the phone does."
+    word = "a naive attacker" if experiment.assume.adaptive else "an adaptive attacker"
+    return {word: (about, experiment.model_copy(update={"assume": other}))}
+
+
+def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The other statistics of BatchNorm, where the model has one and the client can use them."""
+    other: Literal["eval", "batch"] = "eval" if experiment.batch_norm == "batch" else "batch"
+    asked = experiment.model_copy(update={"batch_norm": other})
+    with suppress(SpecError):
+        if asked.resolve(known).model.fields.get("norm") == "batch":
+            return {f"BatchNorm with {BATCH_NORM[other].short}": (f"It {BATCH_NORM[other].sentence}.", asked)}
+    return {}
+
+
+def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The same watched for many rounds, where one is watched and who knows the protection can put rounds together."""
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(averaging=True)]
+    if not ways or experiment.attacked_round > 1 or experiment.aggregation:
+        return {}
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0]})
+    asked = with_usual_unnamed(experiment.model_copy(update={"assume": assume}), known)
+    return _prepared(prepared().what_ifs.watched, asked)
+
+
+def _accomplice(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """An accomplice, where several rounds are watched, nobody colludes yet, and who knows the protection can make use of one."""
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(colluding=True)]
+    others = [picture for picture in spare if picture not in experiment.pictures]
+    if not ways or experiment.attacked_round == 1 or experiment.assume.accomplice or not others or experiment.task != "classes":
+        return {}
+    own = next((one for one in others if _label(one) == _label(experiment.pictures[0])), others[0])
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0], "accomplice": own})
+    return _prepared(prepared().what_ifs.colluding, experiment, assume=assume)
+
+
+def _label(picture: Picture) -> int | None:
+    """Its class, as far as it is known here."""
+    with suppress(PictureError):
+        return find(picture.source, picture.id).label if picture.label is None else picture.label
+    return None
+
+
+def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
+    """A prepared question, with what else changes."""
+    return {
+        prepared_question.title: (
+            prepared_question.about,
+            experiment.model_copy(update={**prepared_question.change.of(experiment), **more}),
+        )
+    }
+
+
+def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
+    """More pictures in one update; or the same in a sum of several phones."""
+    if experiment.aggregation:
+        return {"each phone by itself": ("No sum: one phone with all pictures.", experiment.model_copy(update={"aggregation": None}))}
+    if len(experiment.pictures) >= 4 and len(experiment.pictures) % 4 == 0:
+        return _prepared(prepared().what_ifs.summed, experiment)
+    eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
+    return _prepared(prepared().what_ifs.eight, experiment, pictures=eight)
+
+
+def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """Several pictures against the attack that takes them apart, unless that is what was run."""
+    question = prepared().what_ifs.exact
+    if len(experiment.pictures) == 1 or experiment.attack.id == _attack(question):
+        return {}
+    return _prepared(question, experiment, checkpoint="")
+
+
+def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """An attacker who has learned what digits look like, where pictures have their form; after each such attack the next one."""
+    if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.fields.get("generator", "digits") != "digits":
+        return {}
+    own = prepared().what_ifs
+    chain = [own.learned, own.staged, own.taught, own.unlearned]
+    asked = [_attack(question) for question in chain]
+    if experiment.attack.id in asked:
+        following = chain[asked.index(experiment.attack.id) + 1 :]
+        return _prepared(following[0], experiment) if following else {}
+    return _prepared(own.learned, experiment)
+
+
+def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """A network that was trained to undo such updates, where one was, unless that is what was run."""
+    question = prepared().what_ifs.undone
+    asked = _prepared(question, experiment)
+    with suppress(SpecError):
+        if experiment.attack.id != _attack(question) and not warnings(asked[question.title][1].resolve(known), known):
+            return asked
+    return {}
+
+
+def _coarse(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
+    """The attack that needs fewer numbers, behind a protection, unless that is what was run."""
+    question = prepared().what_ifs.coarse
+    return _prepared(question, experiment) if experiment.defenses and experiment.attack.id != _attack(question) else {}
+
+
+def _attack(question: WhatIf) -> str:
+    """The id of the attack that it puts in the other's place; empty where it keeps that."""
+    return question.change.attack.id if question.change.attack else ""
+
+
+def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The attack that needs no local steps, where there are many of them, unless that is what was run."""
+    question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
+    if (steps or 1) < MANY_STEPS or experiment.attack.id == _attack(question):
+        return {}
+    return _prepared(question, experiment)
+
+
+def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """Local steps where there are none, or none where there are."""
+    prepared_question = prepared().what_ifs
+    return _prepared(
+        prepared_question.local if known.protocols.get(experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
+    )
+
+
+def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """Fewer numbers, or more."""
+    prepared_question = prepared().what_ifs
+    width = next((field for field in known.models.get(experiment.model.id).fields if field.name == "width"), None)
+    if width and width.high:
+        wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
+        model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
+        same = experiment.model_copy(update={"model": model, "checkpoint": ""})
+        wider = {prepared_question.connected.title: (f"The same model, {wide} wide.", same)}
+    else:
+        wider = _prepared(prepared_question.connected, experiment, checkpoint="")
+    knows = experiment.assume.model_copy(update={"adaptive": True})
+    sends_gradient = known.protocols.get(experiment.protocol.id).sends_gradient
+    fewer = prepared_question.pruned if sends_gradient else prepared_question.filtered
+    return {**_prepared(fewer, experiment, assume=knows), **wider}
+
+
+def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
+    """The question about training, where there are weights to answer it with."""
+    if experiment.checkpoint:
+        return {"an untrained model": ("The same with weights drawn at random.", experiment.model_copy(update={"checkpoint": ""}))}
+    for id, card in cards().items():
+        trained = experiment.model_copy(update={"checkpoint": f"{id}@{card.stages[-1].rounds}"})
+        with suppress(SpecError):
+            trained.resolve(known)
+            return {"a trained model": (f"The same with weights {words(trained.checkpoint)}.", trained)}
+    return {}
