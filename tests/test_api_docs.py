@@ -18,7 +18,7 @@ VALUES = [
     *VALUES,
     observation.Batch,
     observation.Granted,
-    observation.Knowledge,
+    observation.ProtectionKnowledge,
     observation.Observation,
     observation.Replay,
     observation.Round,

@@ -17,9 +17,9 @@ from leakage.engine.observation import Batch as Batch
 from leakage.engine.observation import Client as Client
 from leakage.engine.observation import ClientState as ClientState
 from leakage.engine.observation import Granted as Granted
-from leakage.engine.observation import Knowledge as Knowledge
 from leakage.engine.observation import Observation as Observation
 from leakage.engine.observation import Params as Params
+from leakage.engine.observation import ProtectionKnowledge as ProtectionKnowledge
 from leakage.engine.observation import Replay as Replay
 from leakage.engine.observation import Round as Round
 from leakage.engine.observation import Simulator as Simulator
@@ -119,7 +119,7 @@ class Defense(Plugin, DefenseDeclarations):
         >>> import leakage
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
         >>> x, y = torch.rand(1, 1, 4, 4), torch.tensor([2])
-        >>> plain, halved = (leakage.observe(model, x, y, defenses=own).update for own in ([], [Scaling()]))
+        >>> plain, halved = (leakage.observe(model, x, y, defenses=own).received.update for own in ([], [Scaling()]))
         >>> bool(torch.allclose(halved["1.weight"], plain["1.weight"] / 2))
         True
     """

@@ -1,8 +1,8 @@
 """How near a search should come to an update that has errors in it: as near as the true pictures would, and no nearer.
 
 The discrepancy principle (Morozov 1966): behind errors of a known size even the true pictures do not fit exactly, and a guess that fits
-better fits the errors. An adaptive attacker knows from the protection how large the errors are (`Knowledge.errors`). A naive attacker can
-estimate their size from the distance that a search without a limit leaves.
+better fits the errors. An adaptive attacker knows from the protection how large the errors are (`ProtectionKnowledge.errors`). A naive
+attacker can estimate their size from the distance that a search without a limit leaves.
 """
 
 import math

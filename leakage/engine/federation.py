@@ -44,7 +44,7 @@ class ThreatModel:
         >>> import torch, leakage
         >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
         >>> granted = leakage.ThreatModel(adaptive=False, labels=True)
-        >>> leakage.observe(model, torch.rand(1, 3, 4, 4), torch.tensor([2]), threat_model=granted).labels
+        >>> leakage.observe(model, torch.rand(1, 3, 4, 4), torch.tensor([2]), threat_model=granted).granted.labels
         tensor([2])
     """
 

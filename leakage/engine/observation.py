@@ -145,7 +145,7 @@ class Granted:
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class ProtectionKnowledge:
     """What the attacker knows of the protections between the pictures and the update.
 
     Args:
@@ -208,7 +208,7 @@ class Observation:
     received: Transcript
     replay: Replay
     granted: Granted = field(default_factory=Granted)
-    knowledge: Knowledge = field(default_factory=Knowledge)
+    knowledge: ProtectionKnowledge = field(default_factory=ProtectionKnowledge)
 
     def as_gradient(self) -> Params:
         """Give the update as an average gradient over the batch."""

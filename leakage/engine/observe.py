@@ -15,9 +15,9 @@ from leakage.engine.core import (
     Client,
     ClientState,
     Granted,
-    Knowledge,
     Observation,
     Params,
+    ProtectionKnowledge,
     Replay,
     Round,
     Simulator,
@@ -160,7 +160,7 @@ class _Server:
                 client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
             ),
             granted=Granted(labels, statistics, generator=federation.threat.generator or NO_GENERATOR),
-            knowledge=Knowledge(
+            knowledge=ProtectionKnowledge(
                 adaptive=adaptive,
                 entry_weights=federation.entry_weights(attacked.update, self.shadow),
                 errors=expected_errors(federation, attacked, update, self.shadow),

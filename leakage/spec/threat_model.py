@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry, ProtocolEntry
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
+from leakage.spec.introduction import Introduction
 from leakage.spec.unimitated import asks, steps_left_out, used
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
@@ -167,29 +168,6 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
 def imitates(attack: AttackEntry) -> bool:
     """Whether even the naive attacker imitates the phone, only wrongly."""
     return bool(attack.mistakes)
-
-
-class Knowledge(Protocol):
-    """What the attacker of a run knows, as far as words need it: `AttackerKnowledge` in runs/meta_parts.py."""
-
-    @property
-    def weights(self) -> str: ...
-
-    @property
-    def answers(self) -> tuple[str, ...]: ...
-
-    @property
-    def batch_norm(self) -> bool: ...
-
-
-class Introduction(Protocol):
-    """The first event of an attack, as far as words need it: `MetaEvent` in runs/events.py. `entries`: numbers received."""
-
-    @property
-    def knowledge(self) -> Knowledge: ...
-
-    @property
-    def entries(self) -> int: ...
 
 
 def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
