@@ -1,7 +1,7 @@
-"""What gradient-matching attacks share: starts, distances between gradients, priors on pictures, and when a start has failed.
+"""What gradient-matching attacks share: initial pictures, distances between gradients, priors on pictures, and a test for divergence.
 
-Distances and priors serve several guesses at once (lanes): gradients have S in front of every shape, pictures are (S, B, C, H, W), and the
-answer is (S,).
+Distances and priors work on S guesses at once (lanes): gradients have S in front of every shape, pictures are (S, B, C, H, W), and the
+result is (S,).
 """
 
 import math
@@ -14,32 +14,38 @@ from torch.nn import functional as F
 from leakage.engine.core import Observation, Params
 
 Distance = Callable[[Params], Tensor]  # gradient -> scalar, or with S in front of every shape -> (S,)
-LOST = 1e3  # a pixel beyond this: the optimiser has diverged
+LOST = 1e3  # a pixel of larger magnitude means that the optimiser has diverged
 DISTANCES = ("cosine", "squared", "absolute", "largest", "cosine per layer")
 LAYERS = ("all", "largest 10", "largest 50", "first half", "last half")
 WEIGHTS = ("equal", "linear", "exponential")
 STARTS = ("normal", "uniform", "grey", "tiles")
-TILE = 4  # pixels
-NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # straight pieces: second derivatives are zero or undefined
+TILE = 4  # pixels of a side of a tile
+NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # piecewise linear: second derivatives are zero or undefined
 
 
 def flatten(update: Params) -> Tensor:
-    """All entries of an update as one vector (P,)."""
+    """Concatenate all entries of an update into one vector (P,)."""
     return torch.cat([value.reshape(-1) for value in update.values()])
 
 
 def flatten_lanes(update: Params) -> Tensor:
-    """All entries of S updates as (S, P)."""
+    """Concatenate the entries of each of S updates: name -> (S, ...) becomes (S, P)."""
     return torch.cat([value.reshape(len(value), -1) for value in update.values()], 1)
 
 
 def squared_distance(target: Params, entry_weights: Params | None = None) -> Distance:
-    """||g - g*||^2 over all tensors (Zhu et al. 2019), of one gradient; `entry_weights` as in `distance`."""
+    """Return the function g -> ||g - g*||^2 over all tensors, for one gradient g; g* is `target`, `entry_weights` as in `distance`.
+
+    Source: Zhu et al. 2019.
+    """
     return _single(distance("squared", target, entry_weights=entry_weights))
 
 
 def cosine_distance(target: Params) -> Distance:
-    """1 - <g, g*> / (||g|| ||g*||), one cosine over all tensors (Geiping et al. 2020), of one gradient."""
+    """Return the function g -> 1 - <g, g*> / (||g|| ||g*||) for one gradient g: one cosine over all tensors; g* is `target`.
+
+    Source: Geiping et al. 2020.
+    """
     return _single(distance("cosine", target))
 
 
@@ -48,27 +54,32 @@ def _single(lanes: Distance) -> Distance:
 
 
 def distance(kind: str, target: Params, importance: Mapping[str, float] | None = None, entry_weights: Params | None = None) -> Distance:
-    """How far S gradients are from `target`: (S,).
-
-    `importance` weighs the tensors; those that it does not name are left out. `entry_weights` weighs the errors of single
-    entries; unnamed tensors count 1. Directions, which need the size of every entry, only leave out those that are not trusted at all.
+    """Return a function that computes the distance (S,) of S gradients g from the gradient g* = `target`.
 
     cosine            1 - <g, g*> / (||g|| ||g*||), sums over all tensors
     squared           sum of (g - g*)^2
     absolute          sum of |g - g*|
     largest           sum over the tensors of max |g - g*|
     cosine per layer  mean over the tensors of 1 - cos(g_l, g*_l)
+
+    Args:
+        kind: one of DISTANCES.
+        target: g*, by parameter.
+        importance: parameter -> weight of the tensor; tensors that are not named are left out. None: every tensor has weight 1.
+        entry_weights: weights of the errors of single entries, by parameter and of its shape; tensors that are not named have weight 1.
+            Both cosine distances only leave out the entries of weight 0, because a cosine needs the true size of every other entry.
+
     Source: Geiping et al. 2020, reference implementation.
     """
     weights = {name: 1.0 for name in target} if importance is None else dict(importance)
     kept = {name: target[name].detach() for name in weights}
     wanted = flatten(kept)
-    believed = {name: (entry_weights or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
+    by_entry = {name: (entry_weights or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
     if "cosine" in kind:
-        believed = {name: (share > 0).to(share) for name, share in believed.items()}
-    shares = {name: weights[name] * share for name, share in believed.items()}
+        by_entry = {name: (weight > 0).to(weight) for name, weight in by_entry.items()}
+    products = {name: weights[name] * weight for name, weight in by_entry.items()}
     equal = not entry_weights and all(weight == 1 for weight in weights.values())
-    scale = wanted.new_ones(()) if equal else flatten(shares).to(wanted)
+    scale = wanted.new_ones(()) if equal else flatten(products).to(wanted)
     unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
 
     def cosine(flat: Tensor) -> Tensor:
@@ -90,33 +101,37 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     def per_layer(update: Params) -> Tensor:
         parts = []
         for name, value in kept.items():
-            g, wanted, share = update[name].reshape(len(update[name]), -1), value.flatten(), shares[name].flatten()
+            g, wanted, weight = update[name].reshape(len(update[name]), -1), value.flatten(), products[name].flatten()
             if kind == "largest":
-                parts.append((share * (g - wanted).abs()).amax(1))
+                parts.append((weight * (g - wanted).abs()).amax(1))
             else:
-                seen = believed[name].flatten()
-                parts.append(weights[name] * (1 - F.cosine_similarity(seen * g, (seen * wanted)[None], dim=1)) / len(kept))
+                mask = by_entry[name].flatten()
+                parts.append(weights[name] * (1 - F.cosine_similarity(mask * g, (mask * wanted)[None], dim=1)) / len(kept))
         return torch.stack(parts).sum(0)
 
     return per_layer
 
 
 def total_variation(x: Tensor) -> Tensor:
-    """Anisotropic total variation of S guesses: mean |dx| + mean |dy|, each over all its entries; 0 on a constant picture."""
+    """Compute the anisotropic total variation (S,) of S guesses (S, B, C, H, W): mean |dx| + mean |dy|; 0 for a constant picture."""
     across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
     return across.abs().flatten(1).mean(1) + down.abs().flatten(1).mean(1)
 
 
 def isotropic_variation(x: Tensor) -> Tensor:
-    """Isotropic total variation of S guesses: the mean length of (dx, dy); (S,)."""
+    """Compute the isotropic total variation (S,) of S guesses (S, B, C, H, W): the mean of sqrt(dx^2 + dy^2 + 1e-8)."""
     across, down = x[..., :-1, 1:] - x[..., :-1, :-1], x[..., 1:, :-1] - x[..., :-1, :-1]
     return (across.square() + down.square() + 1e-8).sqrt().flatten(1).mean(1)
 
 
 def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
-    """Pictures (B, C, H, W) in the model's own (normalised) space.
+    """Draw the initial pictures (B, C, H, W) of an attack, in the model's normalised space.
 
-    normal: N(0, 1); uniform: U(-1, 1); grey: 0, which is the mean picture of a normalised model; tiles: one tile ~ N(0, 1), repeated.
+    Args:
+        kind: normal: N(0, 1); uniform: U(-1, 1); grey: 0, the mean picture of a model that normalises; tiles: one tile of TILE x TILE
+            pixels ~ N(0, 1) for each channel of each picture, repeated.
+        seen: the observation, for shape, device and precision.
+        rng: the generator of the random numbers, on the CPU.
     """
     shape = seen.batch.shape
     if kind == "tiles":
@@ -129,23 +144,23 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
 
 
 def grey_pictures(seen: Observation) -> Tensor:
-    """Pictures (B, C, H, W) of pixels 0.5: the answer of who knows nothing."""
+    """Return pictures (B, C, H, W) whose pixels are all 0.5, the guess of an attack that found nothing."""
     return torch.full(seen.batch.shape, 0.5, device=seen.device, dtype=seen.dtype)
 
 
 def normal_start(seen: Observation, rng: torch.Generator) -> Tensor:
-    """Pictures ~ N(0, 1) in the model's own (normalised) space: (B, C, H, W)."""
+    """Draw pictures (B, C, H, W) ~ N(0, 1) in the model's normalised space."""
     return start("normal", seen, rng)
 
 
 def box(seen: Observation) -> tuple[Tensor, Tensor]:
-    """The pixels 0 and 1 in normalised space, (1, C, 1, 1) each."""
+    """Return the pixel values 0 and 1 in the model's normalised space, (1, C, 1, 1) each."""
     mean, std = seen.scale
     return -mean / std, (1 - mean) / std
 
 
 def to_pixels(seen: Observation) -> Callable[[Tensor], Tensor]:
-    """The map from normalised space to pixels; the identity for a model that takes raw pixels."""
+    """Return the function from the model's normalised space to pixels; the identity for a model that takes raw pixels."""
     mean, std = seen.scale
     if bool((mean == 0).all() and (std == 1).all()):
         return lambda z: z
@@ -153,30 +168,35 @@ def to_pixels(seen: Observation) -> Callable[[Tensor], Tensor]:
 
 
 def from_pixels(seen: Observation, x: Tensor) -> Tensor:
-    """Pixels in the model's normalised space: `to_pixels` undone."""
+    """Convert pixels to the model's normalised space, the inverse of `to_pixels`."""
     mean, std = seen.scale
     return (x - mean) / std
 
 
 def diverged(x: Tensor, loss: float) -> bool:
-    """Whether this start has diverged: the loss is not finite, or a pixel lies beyond LOST."""
+    """Return whether an optimiser has diverged: the loss is NaN or infinite, or a pixel is not finite or above LOST in magnitude."""
     return loss != loss or loss == float("inf") or not bool(torch.isfinite(x).all()) or float(x.abs().max()) > LOST
 
 
 def nonsmooth_layer(model: nn.Module) -> str:
-    """The first kind of layer made of straight pieces, as a word; empty when every layer is smooth."""
+    """Return the class name of the model's first piecewise linear layer (NONSMOOTH); empty where the model has none."""
     return next((type(layer).__name__ for layer in model.modules() if isinstance(layer, NONSMOOTH)), "")
 
 
 def median_filter(x: Tensor) -> Tensor:
-    """The median of every pixel's 3 x 3 neighbourhood; (..., H, W), edges mirrored."""
+    """Replace every pixel of (..., H, W) by the median of its 3 x 3 neighbourhood; edges are mirrored."""
     height, width = x.shape[-2:]
     flat = F.pad(x.reshape(-1, 1, height, width), (1, 1, 1, 1), mode="reflect")
     return F.unfold(flat, 3).median(1).values.view_as(x)
 
 
 def importance(target: Params, layers: str, weights: str) -> dict[str, float]:
-    """Which tensors count (LAYERS), and how much (WEIGHTS): equally, falling linearly from 1, or as softmax(n .. 1) divided by its first.
+    """Return the weight of every tensor that a distance compares, by name; `distance` leaves out the other tensors.
+
+    Args:
+        target: the gradient, by parameter.
+        layers: one of LAYERS: all tensors, those of the largest norms, or the first or last half.
+        weights: one of WEIGHTS, by the index i of the n tensors: 1, 1 - i / n or exp(-i).
 
     Source: Geiping et al. 2020, reference implementation ("indices" and "weights").
     """
@@ -189,7 +209,7 @@ def importance(target: Params, layers: str, weights: str) -> dict[str, float]:
         middle = -(-len(names) // 2)
         names = names[:middle] if layers == "first half" else names[-middle:]
 
-    def weight(place: int) -> float:
-        return {"equal": 1.0, "linear": 1 - place / len(names), "exponential": math.exp(-place)}[weights]
+    def weight(index: int) -> float:
+        return {"equal": 1.0, "linear": 1 - index / len(names), "exponential": math.exp(-index)}[weights]
 
-    return {name: weight(place) for place, name in enumerate(names)}
+    return {name: weight(index) for index, name in enumerate(names)}

@@ -21,7 +21,7 @@ class Model(Plugin, ModelDeclarations):
     """
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        """The untrained network. Its weights come from torch's global generator, which the engine forks and seeds.
+        """Build the untrained network. Its weights come from torch's global generator, which the engine forks and seeds.
 
         Args:
             image_shape: (C, H, W) of one picture.
@@ -31,6 +31,6 @@ class Model(Plugin, ModelDeclarations):
             A module that maps pictures (B, C, H, W) in [0, 1] to logits (B, K).
 
         Raises:
-            ValueError: when it cannot take pictures of this shape.
+            ValueError: the network cannot take pictures of this shape.
         """
         raise NotImplementedError

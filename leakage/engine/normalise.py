@@ -1,4 +1,4 @@
-"""Normalisation of pictures: the first layer of a model, or what is done to pictures before they enter one."""
+"""Normalisation of pictures: as the first layer of a model, or as a hook that changes pictures before they enter the model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Normalise(nn.Module):
-    """(x - mean) / std per channel, as the first layer of a model: outside a model pictures are [0, 1]."""
+    """The layer (x - mean) / std for each channel, the first of a model: outside a model pictures are in [0, 1]."""
 
     mean: Tensor
     std: Tensor
@@ -25,15 +25,12 @@ class Normalise(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class InputNormalisation:
-    """A forward pre-hook that normalises what enters a model, whose layers, names and forward stay as they are.
-
-    Args:
-        mean: of each channel, (1, C, 1, 1)
-        std: their standard deviations, (1, C, 1, 1)
-    """
+    """A forward pre-hook that normalises what enters a model; the model's layers, names and forward stay as they are."""
 
     mean: Tensor
+    """The mean of each channel, (1, C, 1, 1)."""
     std: Tensor
+    """The standard deviation of each channel, (1, C, 1, 1)."""
 
     def __call__(self, _model: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
         x: Tensor = given[0]
@@ -41,15 +38,18 @@ class InputNormalisation:
 
 
 def normalise_input(model: nn.Module, mean: Tensor, std: Tensor) -> None:
-    """From now on pictures are normalised before they enter the model, and before what it does to its input by hooks of its own."""
+    """Register a hook that normalises pictures before they enter the model, and before the model's other hooks."""
     model.register_forward_pre_hook(InputNormalisation(mean.view(1, -1, 1, 1), std.view(1, -1, 1, 1)), prepend=True)
 
 
 def normalisation_of(model: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Mean and standard deviation, (1, C, 1, 1) each, of what a model does to pictures first; None: it takes them as they are."""
+    """Return the mean and the standard deviation, (1, C, 1, 1) each, with which a model normalises pictures; None where it does not.
+
+    A hook (`normalise_input`) and a first layer (`Normalise`) count as one normalisation.
+    """
     before = next((hook for hook in model._forward_pre_hooks.values() if isinstance(hook, InputNormalisation)), None)
     first = next((layer for layer in model.modules() if isinstance(layer, Normalise)), None)
     if before is None or first is None:
-        own = before or first
-        return (own.mean, own.std) if own else None
+        only = before or first
+        return (only.mean, only.std) if only else None
     return before.mean + first.mean * before.std, first.std * before.std  # ((x - m) / s - m') / s' = (x - m - m' s) / (s s')
