@@ -28,9 +28,12 @@ NO_INVERTER = "No attacker was trained beforehand. Run it in the lab, or by `pyt
 
 
 def generator(seed: int, *purpose: str | int) -> torch.Generator:
-    """A CPU generator for one purpose, derived from the experiment's seed: adding a defense does not move the attack's start."""
-    words = ":".join(str(word) for word in (seed, *purpose)).encode()
-    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(words).digest()[:7], "big"))
+    """Return a CPU generator of random numbers for one purpose, derived from the experiment's seed.
+
+    Different purposes have independent generators, so adding a defense does not change the initial pictures of the attack.
+    """
+    key = ":".join(str(part) for part in (seed, *purpose)).encode()
+    return torch.Generator().manual_seed(int.from_bytes(hashlib.sha256(key).digest()[:7], "big"))
 
 
 @dataclass(frozen=True)
@@ -40,9 +43,9 @@ class Round:
     Args:
         weights: what the client received
         update: what it sent
-        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`); in a history it is
-            kept of the attacked round alone
-        count: pictures of the client
+        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`); in
+            `Transcript.history` only the attacked round has it
+        count: number of the client's pictures
     """
 
     weights: Params
@@ -53,13 +56,13 @@ class Round:
 
 @dataclass(frozen=True)
 class Simulator:
-    """The attacked round as the server itself can play it: for attacks that imitate the client in their own way.
+    """The attacked round as the server can compute it: for attacks that imitate the client in another way than `Replay`.
 
     Args:
-        send: (x, y, state) -> what the client would send, and what it would carry on
-        update: what it did send
-        state: what it carried before
-        to_gradient: (update, state) -> the average gradient in an update of a client that carried `state`
+        send: (x, y, state) -> the update that the client would send, and the state that it would have afterwards
+        update: the update that the client sent
+        state: the state that the client had before
+        to_gradient: (update, state) -> the average gradient in an update of a client that had `state`
     """
 
     send: Callable[[Tensor, Tensor, ClientState], Update]
@@ -70,13 +73,13 @@ class Simulator:
 
 @dataclass(frozen=True)
 class TrainedGenerator:
-    """Pictures as G(z) with z ~ N(0, 1), G trained beforehand on public pictures: what an attacker may know of them.
+    """A generator G of pictures G(z), z ~ N(0, 1), that was trained beforehand on public pictures.
 
     Args:
-        network: z (B, latent) -> pictures (B, C, H, W) in [0, 1], as stages; an attack works on a copy
-        latent: entries of z
-        image_shape: (C, H, W) of what it generates
-        knowledge: what an attacker knows who has it, in words for the threat model table
+        network: z (B, latent) -> pictures (B, C, H, W) in [0, 1], as a sequence of blocks; an attack works on a copy
+        latent: number of entries of a latent code z
+        image_shape: (C, H, W) of a generated picture
+        knowledge: what the attacker knows by this generator, a sentence for the threat model table
     """
 
     network: nn.Sequential
@@ -106,7 +109,7 @@ class Batch:
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
-        """Give the shape of the pictures: (B, C, H, W)."""
+        """The shape of the pictures: (B, C, H, W)."""
         return (self.size, *self.image_shape)
 
 
@@ -115,9 +118,9 @@ class Transcript:
     """The messages between the server and the client: what it sent and what it received.
 
     Args:
-        weights: by parameter, those of the attacked round
+        weights: the weights that the client received in the attacked round, by parameter
         update: what the client sent in that round, as the attacker reads it; for a naive attacker: what it takes for the gradient
-        history: every round that the server has watched
+        history: every round that the server has watched, as it arrived
     """
 
     weights: Params
@@ -130,7 +133,7 @@ class Granted:
     """What the experiment grants the attacker beyond what it received.
 
     Args:
-        labels: (B,), those of the private batch; None where they are not granted
+        labels: the labels (B,) of the private batch; None where they are not granted
         statistics: BatchNorm layer -> mean and variance (C,) of what enters it; None where they are not granted
         examples: class -> public pictures of that class (N, C, H, W) in [0, 1]; a class may be missing
         learned: a network trained beforehand to undo updates: update -> pictures (B, C, H, W); or a sentence that says why there is none
@@ -153,8 +156,8 @@ class ProtectionKnowledge:
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
         errors: the expected squared error of each entry of `Observation.as_gradient()`, by parameter, of its shape or (): its difference
             from `Observation.gradient` of the true pictures. {} where that is exact; None where the attacker does not know
-        latents: numbers that an attack may search along with the pictures: buffers of the model by name, leaves that the replay follows;
-            it leaves there what it found
+        latents: random numbers of the client that an attack may search along with the pictures: buffers of the model by name. The replay
+            differentiates in them, and the attack writes what it found into them
     """
 
     adaptive: bool = True
@@ -192,7 +195,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything an attack may use, by the question it answers. No tensor of the truth is reachable unless the experiment grants it.
+    """Everything that an attack may use, in five groups. No tensor of the truth is reachable unless the experiment grants it.
 
     Args:
         model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `received.weights`
@@ -211,15 +214,25 @@ class Observation:
     knowledge: ProtectionKnowledge = field(default_factory=ProtectionKnowledge)
 
     def as_gradient(self) -> Params:
-        """Give the update as an average gradient over the batch."""
+        """Return the update as an average gradient over the batch, by parameter."""
         return self.replay.to_gradient(self.received.update)
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:
-        """Replay a guess, in the units of `as_gradient`."""
+        """Return the average gradient that the client would have sent for a guess; comparable with `as_gradient`.
+
+        Args:
+            x: pictures (B, C, H, W) in [0, 1].
+            y: labels (B,) or probabilities (B, K).
+        """
         return self.replay.to_gradient(self.replay.single(x, y))
 
     def gradients(self, x: Tensor, y: Tensor) -> Params:
-        """Replay S guesses (S, B, C, H, W) in the same units, S in front of every shape."""
+        """Return what `gradient` returns for each of S guesses, with S in front of every shape.
+
+        Args:
+            x: pictures (S, B, C, H, W) in [0, 1].
+            y: labels (B,) for all guesses, or probabilities (S, B, K).
+        """
         return self.replay.to_gradient(self.replay.several(x, y))
 
     @property
@@ -232,24 +245,27 @@ class Observation:
 
     @property
     def scale(self) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, (1, C, 1, 1) each, of what the model does to pictures first; 0 and 1 when it takes raw pixels."""
-        found = normalisation_of(self.model)
-        if found:
-            return found
+        """Mean and standard deviation, (1, C, 1, 1) each, with which the model normalises pictures; 0 and 1 where it takes raw pixels."""
+        normalisation = normalisation_of(self.model)
+        if normalisation:
+            return normalisation
         shape = (1, self.batch.image_shape[0], 1, 1)
         return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment of an attack. Yielding one is free: `x` may be the live tensor (whoever keeps it copies it), `loss` stays a tensor.
+    """The state of an attack after a step. To yield a snapshot costs nothing: `x` may be the live tensor, and `loss` stays a tensor.
+
+    Code that keeps a snapshot copies `x`, because the attack may go on changing it.
 
     Args:
-        step: optimiser steps so far over all starts
-        x, y: the guess: pictures (B, C, H, W) in pixel space, not clamped; labels (B,) or probabilities (B, K)
-        loss: the attack's own objective, never a distance to the truth
-        note: words and numbers for the page: which start, which label rule; under "event" a sentence that the user must not miss
-        views: what stands beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W) or a list (n,)
+        step: optimiser steps so far, over all restarts
+        x: the guessed pictures (B, C, H, W) in pixel space, not clamped
+        y: the guessed labels (B,) or probabilities (B, K)
+        loss: the objective that the attack minimises, (); never a distance to the truth
+        note: words and numbers for the page, such as the restart or the label rule; under "event" a sentence that the user must not miss
+        views: what the page draws beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W), a list (n,)
         proved: bool (B,), which pictures of the guess the attack has proved right without the truth; None: none of them
     """
 

@@ -1,4 +1,4 @@
-"""What the server holds: the client sends, round by round, and the attacker's imitation is built beside it, never from it."""
+"""From a private batch to an Observation: the client sends its updates, and the attacker's replay is built without the private batch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,15 +35,21 @@ from leakage.engine.update_errors import expected_errors
 
 
 def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Literal["eval", "batch"] = "eval") -> nn.Module:
-    """The model as the client got it in the first round, on the device of x and in its precision; `model` itself, altered in place.
+    """Prepare the model that the client receives in the first round: `model` itself, altered in place.
 
-    What a defense puts into it is untrained. `batch_norm`: BatchNorm uses its stored statistics, or those of the batch, as in training;
-    nothing is dropped out.
+    Args:
+        model: the model; dropout is off from here on.
+        federation: the federation; a layer that a defense adds to the model is untrained.
+        x: pictures (B, C, H, W), for device and precision; for batch_norm = "batch" also for the statistics.
+        batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch (batch), as in training.
+
+    Returns:
+        The model in eval mode, on the device of x and in its precision.
     """
-    found = capabilities_of(model)
+    capabilities = capabilities_of(model)
     model = federation.changed(model).to(x.device, x.dtype).eval()
-    set_capabilities(model, found)
-    if x.device.type == "cpu" and found.channels_last:  # 5 to 10 % faster there, the same numbers
+    set_capabilities(model, capabilities)
+    if x.device.type == "cpu" and capabilities.channels_last:  # 5 to 10 % faster there, the same numbers
         model = model.to(memory_format=torch.channels_last)
     if batch_norm == "batch":
         use_batch_statistics(model, x)
@@ -60,12 +66,22 @@ def observe(
     num_classes: int,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Observation:
-    """All that the server holds after it has watched the client with (x, y) for the federation's rounds.
+    """Let the client with (x, y) send its updates for all rounds, and return everything that the server has afterwards.
 
-    The attacker's replay is built beside the client, never from it: the protocol, with each defense answered by a strategy, when it is
-    adaptive; else FedSGD, and the update is taken for its gradient. `model` is `ready`, and from here on the attacker's: it holds the
-    weights of the attacked round, and what the attacker guesses of a defense. `should_stop` is called before every local step of every
-    round; when it says stop: StoppedError.
+    The attacker's replay never uses the private batch. An adaptive attacker replays the protocol, with a strategy for each defense. A
+    naive attacker replays FedSGD, and takes the update for a gradient.
+
+    Args:
+        model: the result of `ready`. From here on it belongs to the attacker: it has the weights of the attacked round, and the
+            attacker's initial guess of what a defense draws.
+        x: private pictures (B, C, H, W) in [0, 1].
+        y: private labels (B,).
+        federation: protocol, protections, rounds and threat model.
+        num_classes: K.
+        should_stop: called before every local step of every round.
+
+    Raises:
+        StoppedError: `should_stop` returned True.
     """
     history = _watch(federation, federation.client(model, should_stop=should_stop), model, x, y)
     if federation.attacked_round > 1:
@@ -81,10 +97,17 @@ def observe(
 
 
 def received(model: nn.Module, update: Params, federation: Federation, batch: Batch, *, labels: Tensor | None = None) -> Observation:
-    """The same for an update alone, taken for that of a first round: of the truth only `labels` may be known.
+    """Return an observation of a given update, without its private batch; the update counts as that of the first round.
 
-    `update` has the names and shapes of the model's parameters. Raises ValueError when labels that are not here are to be granted, or exact
-    statistics.
+    Args:
+        model: the result of `ready`.
+        update: what the client sent; names and shapes are those of the model's parameters.
+        federation: protocol, protections and threat model.
+        batch: number and shape of the private pictures.
+        labels: private labels (B,), where they are known.
+
+    Raises:
+        ValueError: the threat model grants exact statistics, or labels where `labels` is None.
     """
     threat = federation.threat
     if (threat.labels and labels is None) or threat.statistics == "exact":
@@ -97,9 +120,9 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
 
 
 def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
-    """What the server sees of every round, and of the attacked one also what it can compute of one client's state before it."""
+    """Run all rounds and return them as the server sees them; the attacked round also has the client's state as the server infers it."""
     weights, rounds = weights_of(model), federation.rounds
-    if rounds > 1:  # the model's own will become those of the attacked round
+    if rounds > 1:  # `observe` later overwrites the model's parameters with those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     state, shadow, history = ClientState(), ClientState(), list[Round]()
     for _ in range(rounds):
@@ -108,7 +131,7 @@ def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, 
         update = {name: value.detach().contiguous() for name, value in update.items()}
         seen = Round(weights, update, shadow, len(x))
         attacked = len(history) + 1 == federation.attacked_round
-        history.append(seen if attacked else replace(seen, state=ClientState()))  # sums over rounds are several times as large as an update
+        history.append(seen if attacked else replace(seen, state=ClientState()))  # a state can be several times as large as an update
         shadow = {name: value.detach() for name, value in federation.infer_state(seen).items()}
         weights = federation.server_update(seen) if len(history) < rounds else weights
     return history
@@ -116,24 +139,23 @@ def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, 
 
 @dataclass(frozen=True)
 class _Server:
-    """Who attacks, with all that arrived.
-
-    shadow     what it can compute of one client's state before the attacked round
-    """
+    """The server, which attacks, with everything that it received."""
 
     model: nn.Module
     federation: Federation
     history: tuple[Round, ...]
     shadow: ClientState
+    """What the server can compute of the state that a client had before the attacked round."""
 
     @property
     def attacked(self) -> Round:
         return self.history[self.federation.attacked_round - 1]
 
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
-        """What it holds; `labels` and `statistics` are granted."""
+        """Build the observation of the attack; `labels` and `statistics` are what the threat model grants."""
         federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
-        latents = federation.latent_init(self.model, -(-batch.size // federation.aggregation.members))  # from here on it is the attacker's
+        # Writes the attacker's initial guess into buffers of the model.
+        latents = federation.latent_init(self.model, -(-batch.size // federation.aggregation.members))
         adaptive, state = federation.adaptive, federation.aggregation.broadcast_state(self.shadow)
         update = federation.invert_update(attacked.update, self.shadow)
         client = federation.imitation(gradient_client(self.model), update)
@@ -144,14 +166,14 @@ class _Server:
         def replay_one(x: Tensor, y: Tensor, state: ClientState) -> Update:
             return client(weights, x, y, state)
 
-        replaying, own = (client, state) if adaptive else (gradient_client(self.model), ClientState())
+        replayed, replay_state = (client, state) if adaptive else (gradient_client(self.model), ClientState())
         return Observation(
             model=self.model,
             batch=batch,
             received=Transcript(weights, update if adaptive else federation.naive(attacked), self.history),
             replay=Replay(
-                single=lambda x, y: replaying(weights, x, y, own)[0],
-                several=self._replay_several(weights, own, update),
+                single=lambda x, y: replayed(weights, x, y, replay_state)[0],
+                several=self._replay_several(weights, replay_state, update),
                 to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
                 simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.one(m))),
                 from_gradients=self._replay_gradients(weights, state, update),
@@ -169,10 +191,13 @@ class _Server:
         )
 
     def _rehearse(self, batch: Batch) -> Callable[[Params, int], Params]:
-        """What the attacker would read of a client whose picture number b had row b of the gradients in every step of every round."""
+        """Return `Replay.rehearse`: it sends given gradients through all rounds and protections, with random numbers of another seed.
+
+        In every step of every round picture number b has the gradient in row b.
+        """
         federation, attacked = self.federation, self.attacked
-        some = next(iter(attacked.weights.values()))
-        x, numbers = some.new_zeros((batch.size, *batch.image_shape)), torch.arange(batch.size, device=some.device)
+        weight = next(iter(attacked.weights.values()))
+        x, indices = weight.new_zeros((batch.size, *batch.image_shape)), torch.arange(batch.size, device=weight.device)
 
         accomplice = {name: value for name, value in self.shadow.items() if name.startswith(ACCOMPLICE)}
 
@@ -180,7 +205,7 @@ class _Server:
             client = rehearsed_client(federation, self.model, gradients, attacked.update, seed=seed)
             state, shadow = ClientState(), dict(accomplice)
             for number in range(1, federation.attacked_round + 1):
-                update, state = client(attacked.weights, x, numbers, state)
+                update, state = client(attacked.weights, x, indices, state)
                 seen = Round(attacked.weights, update, shadow, batch.size)
                 if number < federation.attacked_round:
                     shadow = federation.infer_state(seen)
@@ -189,7 +214,7 @@ class _Server:
         return rehearse
 
     def _replay_several(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
-        """The replay of S guesses: together where every entry is treated alike, else one after the other."""
+        """Return the replay of S guesses: vectorised where model and protections allow it, else a loop over the guesses."""
         federation = self.federation
         if not capabilities_of(self.model).vectorised or (federation.adaptive and not federation.elementwise):
             gradient = gradient_client(self.model)
@@ -205,21 +230,21 @@ class _Server:
 
         def replay_many(x: Tensor, y: Tensor) -> Params:
             count = len(x)
-            own = {name: value.expand(count, *value.shape) for name, value in weights.items()}
+            repeated = {name: value.expand(count, *value.shape) for name, value in weights.items()}
             labels = y.transpose(0, 1) if y.dim() == 3 else y.unsqueeze(1).expand(-1, count, *y.shape[1:])
-            return client(own, x.transpose(0, 1), labels, state)[0]
+            return client(repeated, x.transpose(0, 1), labels, state)[0]
 
         return replay_many
 
     def _replay_gradients(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Params], Params] | None:
-        """What the attacker makes of gradients that were computed elsewhere, if that is all that its imitation needs."""
+        """Return the replay of gradients that were computed elsewhere; None where an adaptive imitation is not `batchable`."""
         federation = self.federation
         if not federation.adaptive:
             return lambda gradients: gradients
         if not federation.batchable:
             return None
         nothing, reported = next(iter(weights.values())).new_zeros(0), _ReportedGradient()
-        # Built once: what an imitation reads of the update it would read again in every step.
+        # Built once, because an imitation reads the update when it is built.
         client = federation.imitation(reported, inverted)
 
         def replay_gradients(gradients: Params) -> Params:

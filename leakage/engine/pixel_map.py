@@ -1,4 +1,4 @@
-"""What the pixels become on their way into a layer: found by probes, and undone where every number there is one pixel, scaled."""
+"""The map from pixels to the input of a layer: found by probes, and inverted where every input entry is a scaled pixel."""
 
 from dataclasses import dataclass
 
@@ -9,49 +9,57 @@ from torch import Tensor, nn
 from leakage.engine.computation import reached
 from leakage.engine.core import generator
 
-BASE = 256  # the place of a pixel is read as digits of this base, each a shade of grey
-DRAWN = 3  # random pictures that must come out as foreseen, alone and beside others
+BASE = 256  # the index of a pixel is written as digits of this base, each a shade of grey
+DRAWN = 3  # random pictures of each of two batches, whose outputs must be as predicted
 
 
 @dataclass(frozen=True)
 class PixelMap:
-    """h = gain * x[pixel] + offset: the numbers h (n,) that enter a layer, each of them one pixel of x (N,), scaled; in float64.
-
-    pixel  (n,); where gain is 0 the number says nothing of any pixel
-    best   (N,): for every pixel the number that says most of it
-    """
+    """The map h = gain * x[pixel] + offset from pixels x (N,) to the input h (n,) of a layer, in float64."""
 
     gain: Tensor
+    """(n,); 0 where an entry of h depends on no pixel."""
     offset: Tensor
+    """(n,)."""
     pixel: Tensor
+    """The index in x of every entry of h, (n,); without meaning where `gain` is 0."""
     best: Tensor
+    """The index in h of the entry with the largest gain, for every pixel, (N,)."""
 
     @property
     def is_raw(self) -> bool:
-        """Whether pixels enter as they are."""
+        """Whether pixels enter unchanged."""
         return bool((self.offset == 0).all() and (self.gain == 1).all())
 
     def pixels(self, h: Tensor) -> Tensor:
-        """The pixels (..., N) that send h (..., n), in float64."""
+        """Return the pixels (..., N) of which h (..., n) is the layer's input, in float64."""
         back: Tensor = (h[..., self.best] - self.offset[self.best]) / self.gain[self.best]
         return back
 
     def inputs(self, x: Tensor) -> Tensor:
-        """What pixels x (..., N) send: (..., n)."""
+        """Return the layer's input (..., n) for pixels x (..., N)."""
         return self.gain * x[..., self.pixel] + self.offset
 
 
 def pixel_map(model: nn.Module, number: int, image_shape: tuple[int, int, int]) -> PixelMap | None:
-    """How pixels make the value with this number of a model's computation; None where one of its numbers is no single pixel, scaled.
+    """Find the map from pixels to a value of the model's computation.
 
-    Black, white and pictures of digits tell gain, offset and place. Random pictures have to come out as foreseen, also in a batch with
-    others: that shows a normalization by the batch or by the picture's own mean.
+    Outputs for a black picture, a white picture and pictures of index digits give offset, gain and index. Two batches of random pictures
+    then test the map: it fails where the model normalises by the statistics of the batch or of the picture.
+
+    Args:
+        model: the model.
+        number: the number of the value in the model's computation, as `computation.reached` takes it.
+        image_shape: (C, H, W) of a picture.
+
+    Returns:
+        The map; None where an entry of the value is not a scaled pixel plus an offset, or a pixel enters no entry.
     """
     like, count = next(model.parameters()), torch.Size(image_shape).numel()
     digits = [torch.arange(count) // BASE**power % BASE for power in range(3) if BASE**power < count]
     rng = generator(0, "pixel map")
     drawn = torch.rand((2 * DRAWN, count), generator=rng, dtype=torch.float64)
-    drawn[DRAWN:] *= 0.3 + 0.2 * torch.arange(DRAWN).view(-1, 1)  # in the second batch darker ones
+    drawn[DRAWN:] *= 0.3 + 0.2 * torch.arange(DRAWN).view(-1, 1)  # the second batch is darker
     plain = torch.stack([torch.zeros(count), torch.ones(count), *(digit / (BASE - 1) for digit in digits)]).double()
     try:
         with torch.no_grad():
@@ -59,7 +67,7 @@ def pixel_map(model: nn.Module, number: int, image_shape: tuple[int, int, int]) 
                 reached(model, number, pictures.view(-1, *image_shape).to(like)).cpu().double()
                 for pictures in (torch.cat([plain, drawn[:DRAWN]]), drawn[DRAWN:])
             )
-    except (RuntimeError, ValueError, IndexError, TypeError):  # it takes no batch of this size
+    except (RuntimeError, ValueError, IndexError, TypeError):  # the model takes no batch of this size
         return None
     if (
         min(first.dim(), second.dim()) < 2
@@ -83,15 +91,22 @@ def pixel_map(model: nn.Module, number: int, image_shape: tuple[int, int, int]) 
     if best is None:
         return None
     found = PixelMap(gain, offset, pixel, best)
-    given = torch.cat([plain, drawn])
-    came = torch.cat([h, second.flatten(1)])
+    pictures = torch.cat([plain, drawn])
+    outputs = torch.cat([h, second.flatten(1)])
     allowed = exact * (gain.abs() + offset.abs())
-    return found if bool(((found.inputs(given) - came).abs() <= allowed).all()) else None
+    return found if bool(((found.inputs(pictures) - outputs).abs() <= allowed).all()) else None
 
 
-def _best(pixel: Tensor, gain: Tensor, place: Tensor, count: int) -> Tensor | None:
-    """For every one of `count` pixels the place with the largest gain; None where a pixel enters nowhere."""
+def _best(pixel: Tensor, gain: Tensor, index: Tensor, count: int) -> Tensor | None:
+    """Return for each of `count` pixels the index of the entry with the largest gain; None where a pixel enters no entry.
+
+    Args:
+        pixel: the pixel of each entry, (n,).
+        gain: the gain of each entry, (n,).
+        index: the index of each entry in the layer's input, (n,).
+        count: number of pixels.
+    """
     order = np.argsort(gain.numpy(), kind="stable")
     best = np.full(count, -1)
-    best[pixel.numpy()[order]] = place.numpy()[order]  # of several the last is kept
+    best[pixel.numpy()[order]] = index.numpy()[order]  # the assignment keeps the last of several, which has the largest gain
     return None if (best < 0).any() else torch.from_numpy(best)

@@ -1,4 +1,4 @@
-"""What differential privacy bounds of one client's uploads: the budget, whom it is about, and what it assumes."""
+"""The differential-privacy budget of one client's uploads: epsilon and delta, the unit that they protect, and the assumption."""
 
 import math
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ COUNTED = "every noisy sum in which a picture takes part is counted, none is lef
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """The (epsilon, delta) of differential privacy that one client's uploads keep, by the first protection that promises any.
+    """The (epsilon, delta) of differential privacy of one client's uploads, by the first protection that has a guarantee.
 
     Args:
-        epsilon: the budget, an upper bound; infinite where nothing is bounded or it is above 200; None where the package that computes it
-            (opacus) is not installed
-        delta: how often the guarantee may fail
-        unit: whom it is about, and what that depends on: "one picture, present or absent"
-        uses: how many noisy sums it adds up
-        assumption: what it takes for granted
+        epsilon: an upper bound of the budget; infinite where nothing is bounded or the bound is above 200; None where the package that
+            computes it (opacus) is not installed
+        delta: the probability with which the guarantee may fail
+        unit: what the guarantee protects, and on what that depends: "one picture, present or absent"
+        uses: the number of noisy sums that the budget adds up
+        assumption: what the guarantee assumes; the reason where epsilon is None
     """
 
     epsilon: float | None
@@ -32,12 +32,18 @@ class PrivacyBudget:
 
 
 def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | None:
-    """That of the first protection that promises one, in all that this client has sent; None where none does."""
-    for own in sorted(federation.protections, key=lambda own: own.place):
-        passes = int(getattr(federation.protocol, "epochs", 1)) if own.defense.stage == "gradient" else 1
-        uses, unit = federation.rounds * passes, own.defense.privacy_unit()
-        noise_multiplier = own.defense.effective_noise_multiplier(len(weights))
-        pure = own.defense.pure_epsilon(sum(value.numel() for value in weights.values()))
+    """Compute the budget of the first protection with a privacy guarantee, over all rounds; None where no protection has a guarantee.
+
+    Args:
+        federation: protocol, protections and number of rounds.
+        weights: the model's parameters, by name.
+    """
+    for protection in sorted(federation.protections, key=lambda protection: protection.place):
+        defense = protection.defense
+        passes = int(getattr(federation.protocol, "epochs", 1)) if defense.stage == "gradient" else 1
+        uses, unit = federation.rounds * passes, defense.privacy_unit()
+        noise_multiplier = defense.effective_noise_multiplier(len(weights))
+        pure = defense.pure_epsilon(sum(value.numel() for value in weights.values()))
         if noise_multiplier is not None:
             try:
                 value = accounting.epsilon(noise_multiplier, uses)
@@ -50,7 +56,7 @@ def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | N
 
 
 def budget_words(epsilon: float | None, delta: float, unit: str, assumption: str) -> str:
-    """A budget in one sentence.
+    """Return a sentence that states a privacy budget.
 
     >>> budget_words(4.387, 1e-5, "one picture", "every upload is counted")
     'Privacy budget: epsilon 4.39 at delta 1e-05, for one picture; every upload is counted.'

@@ -22,11 +22,11 @@ class Protocol(Plugin, ProtocolDeclarations):
     """
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
-        """The client of this protocol.
+        """Build the client of this protocol.
 
         Args:
             gradient: a client that computes a gradient.
-            step_rng: the client's own randomness by epoch; None: not known, as for an attacker.
+            step_rng: epoch -> the generator of the client's random numbers; None: not known, as for an attacker.
 
         Returns:
             A client of the same signature; differentiable in x and y where `gradient` is.
@@ -35,14 +35,14 @@ class Protocol(Plugin, ProtocolDeclarations):
 
     @property
     def members(self) -> int:
-        """How many clients stand behind one update."""
+        """The number of clients whose updates the server receives as one update."""
         return 1
 
     def merge_clients(self, clients: Sequence[Client]) -> Client:
-        """The `members` clients as one, which holds all their pictures.
+        """Combine `members` clients into one client, which takes all their pictures.
 
         Args:
-            clients: each with its own randomness.
+            clients: the clients, each with its own randomness.
 
         Returns:
             A client of the same signature.
@@ -50,21 +50,21 @@ class Protocol(Plugin, ProtocolDeclarations):
         return clients[0]
 
     def broadcast_state(self, state: ClientState) -> ClientState:
-        """The state of all members, when each carries the same.
+        """Return the state of the merged client where every member has the same state.
 
         Args:
-            state: what one of them carries.
+            state: the state of one member.
 
         Returns:
-            What the client of `merge_clients` takes.
+            The state that the client of `merge_clients` takes.
         """
         return state
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """An update as an average gradient over the client's pictures.
+        """Convert an update to the average gradient over the client's pictures.
 
         Args:
-            update: what was sent, by parameter and of its shape.
+            update: what was sent, by parameter, of its shape.
             seen: the round in which it was sent.
 
         Returns:
@@ -73,46 +73,46 @@ class Protocol(Plugin, ProtocolDeclarations):
         raise NotImplementedError
 
     def naive(self, update: Params, seen: Round) -> Params:
-        """What somebody takes for the gradient who knows the step, and nothing that the client carries.
+        """Convert an update to a gradient as an attacker does that knows the size of the step, but not the client's state.
 
         Args:
             update: what was sent, by parameter.
             seen: the round in which it was sent.
 
         Returns:
-            That gradient, of the same names and shapes.
+            The gradient, of the same names and shapes; here that of `to_gradient`.
         """
         return self.to_gradient(update, seen)
 
     def infer_state(self, seen: Round) -> ClientState:
-        """What the client carries after a round, as far as the server can compute that.
+        """Compute the client's state after a round, as far as the server can.
 
         Args:
             seen: the round.
 
         Returns:
-            That state; here as before it.
+            The state; here the state before the round.
         """
         return seen.state
 
     def client_weights(self, seen: Round) -> Params:
-        """The weights with which the client ended, as far as the server can compute that.
+        """Compute the weights with which the client ended a round, as far as the server can.
 
         Args:
             seen: the round.
 
         Returns:
-            Weights by parameter; here those that the server sends next.
+            Weights by parameter; here the weights that the server sends next.
         """
         return self.server_update(seen)
 
     def server_update(self, seen: Round) -> Params:
-        """The weights that the server sends next, if it heard this client alone.
+        """Compute the weights that the server sends next, if it received this client's update alone.
 
         Args:
             seen: the round.
 
         Returns:
-            Weights by parameter; here for an update that is a difference of weights.
+            Weights by parameter; here weights plus update, for an update that is a difference of weights.
         """
         return {name: weight + seen.update[name] for name, weight in seen.weights.items()}

@@ -1,4 +1,4 @@
-"""Layers that draw numbers on the phone: what a defense puts into the network so that two passes of one picture differ."""
+"""Layers with random buffers: a defense adds them to the network, and each client draws new values for every picture."""
 
 import torch
 from torch import Tensor, nn
@@ -7,14 +7,14 @@ from leakage.engine.core import Params
 
 
 class RandomLayer(nn.Module):
-    """A layer whose buffers are zeros at the server; a phone puts its own in their place, drawn for every picture."""
+    """A layer whose buffers are zeros at the server; a client replaces them by random values, drawn for every picture."""
 
     def draw(self, pictures: int, rng: torch.Generator) -> dict[str, Tensor]:
-        """The buffers that a phone draws for so many pictures, by their names in this layer."""
+        """Draw the buffers of a client with this number of pictures, by the names of the buffers in this layer."""
         raise NotImplementedError
 
 
 def drawn(model: nn.Module, x: Tensor, rng: torch.Generator) -> Params:
-    """All that a phone draws for its pictures x (B, C, H, W), by the names in the model; nothing where no layer is random."""
+    """Draw the buffers of all random layers for a client's pictures x (B, C, H, W), by their names in the model."""
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, RandomLayer)}
     return {f"{name}.{buffer}": value.to(x) for name, layer in layers.items() for buffer, value in layer.draw(len(x), rng).items()}

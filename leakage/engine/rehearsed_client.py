@@ -1,4 +1,4 @@
-"""A client as the attacker rehearses it: gradients of the attacker's own go through protections whose random numbers are drawn anew."""
+"""A client that the attacker simulates: gradients that the attacker chose pass protections with newly drawn random numbers."""
 
 from functools import partial
 
@@ -9,27 +9,30 @@ from leakage.engine.federation import STAGES, Federation
 
 
 def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params, received: Params, *, seed: int) -> Client:
-    """A client whose picture number y has the gradient in row y of `gradients`, protected with the randomness of another seed.
+    """Build a client whose picture number y has the gradient in row y of `gradients`, protected with the randomness of another seed.
 
     Args:
-        federation: whose protocol and protections are rehearsed
-        model: as the client got it
+        federation: the protocol and the protections of the client
+        model: the model that the client received
         gradients: name -> (G, ...), one row for each picture; picture number y has row y modulo G
-        received: the update that arrived, for protections that are rehearsed by what it shows
+        received: the update that arrived, for protections that the attacker rehearses by what the update shows
         seed: of the protections' random numbers
+
+    Returns:
+        A client that takes the pictures' numbers y (B,) in place of labels, and ignores pictures and weights.
     """
     rows = len(next(iter(gradients.values())))
 
-    def alike(_weights: Params, _x: Tensor, y: Tensor, state: ClientState) -> Update:
+    def given_gradient(_weights: Params, _x: Tensor, y: Tensor, state: ClientState) -> Update:
         return {name: g[y % rows].mean(0) if rows > 1 else g[0] for name, g in gradients.items()}, state
 
     def member(number: int) -> Client:
-        client: Client = alike
+        client: Client = given_gradient
         for stage in STAGES:
-            for own in federation.protections:
-                if own.defense.stage == stage:
-                    step_rng = partial(generator, seed, "rehearsal", own.place, own.defense.id, number)
-                    client = own.defense.rehearse(client, model, step_rng, received)
+            for protection in federation.protections:
+                if protection.defense.stage == stage:
+                    step_rng = partial(generator, seed, "rehearsal", protection.place, protection.defense.id, number)
+                    client = protection.defense.rehearse(client, model, step_rng, received)
             if stage == "gradient":
                 client = federation.protocol.client(client, partial(generator, seed, "rehearsal", number))
         return client
