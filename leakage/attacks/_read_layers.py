@@ -134,7 +134,7 @@ class Reading:
         """The first step that does more than hand pixels on, in words."""
         for place, step in enumerate(self.computed.steps, 1):
             if step.layer is not None:
-                return "a convolution" if step.function == "conv2d" else f"{step.words}, which other numbers enter"
+                return "a convolution" if step.function == "conv2d" else f"{step.title}, which other numbers enter"
             if pixel_map(self.seen.model, place, self.seen.batch.image_shape) is None:
                 return f"of kind {step.kind}"
         return "another"

@@ -1,4 +1,4 @@
-"""How a model can be computed without a change of its numbers: all that is here of our models, of others what a probe has shown."""
+"""How a model can be computed without changing its numbers: the defaults hold for built-in models, a probe finds those of other models."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,14 @@ from torch import nn
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What holds of a model.
+    """Which ways of computing a model are possible.
 
     Args:
-        vectorised: several guesses can be played at once, by `torch.func.vmap`
-        channels_last: its forward runs where the colors of a pixel lie side by side in memory
-        rewritten: it holds operations that are computed by other formulas, since torch differentiates them only once or sparsely
-        fixed: why it cannot be computed with other weights in place of its own; empty where it can
+        vectorised: whether `torch.func.vmap` can compute several guesses at once
+        channels_last: whether the forward pass runs when the color channels of a pixel lie side by side in memory
+        rewritten: whether the model holds operations that torch differentiates only once or only sparsely; they are computed by other
+            formulas
+        fixed: the reason why the model cannot be computed with other weights; empty where it can
     """
 
     vectorised: bool = True
@@ -23,11 +24,11 @@ class Capabilities:
 
 
 def capabilities_of(model: nn.Module) -> Capabilities:
-    """Those that were set, of this model or of the one that it was copied from; else those of our models."""
-    found: Capabilities = model.__dict__.get("capabilities", Capabilities())
-    return found
+    """Return the capabilities that were set for a model or for the model that it was copied from; the defaults where none were set."""
+    capabilities: Capabilities = model.__dict__.get("capabilities", Capabilities())
+    return capabilities
 
 
-def set_capabilities(model: nn.Module, found: Capabilities) -> None:
-    """From now on this model, and each copy of it, is computed accordingly."""
-    model.__dict__["capabilities"] = found
+def set_capabilities(model: nn.Module, capabilities: Capabilities) -> None:
+    """Set how a model, and each later copy of it, is computed."""
+    model.__dict__["capabilities"] = capabilities

@@ -1,4 +1,4 @@
-"""A network as a chain of layers, from picture to outputs, read from what it computes: closed forms go back through it to the picture."""
+"""A network read as a chain of layers, from picture to outputs; closed-form attacks go back through the chain to the picture."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.chain_layer import ChainLayer, GlobalMean, Norm, one_side
+from leakage.engine.chain_layer import ChainLayer, GlobalMean, Norm, square_side
 from leakage.engine.computation import WEIGHTED, Computation, Step, computation, probes
 from leakage.engine.core import generator
 from leakage.engine.pixel_map import PixelMap, pixel_map
@@ -17,9 +17,10 @@ POOLS = ("avg_pool2d", "mean", "adaptive_avg_pool2d")
 
 
 class TwoClasses(nn.Module):
-    """Behind a network of one output z: logits (0, z), whose cross-entropy is the logistic loss log(1 + exp(-z)) of class 1.
+    """Add a constant logit behind a network with one output z: logits (0, z), whose cross-entropy for class 1 is log(1 + exp(-z)).
 
-    loss  what the network is trained by, and whoever replays it: see `engine.losses`
+    Args:
+        loss: the loss that the network is trained with, which an attacker computes too (`engine.losses`)
     """
 
     def __init__(self, loss: Loss = "cross-entropy") -> None:
@@ -32,95 +33,108 @@ class TwoClasses(nn.Module):
 
 @dataclass(frozen=True)
 class Chain:
-    """The layers from the pixels to the outputs, and how the pixels enter the first of them."""
+    """The layers of a network in their order.
+
+    Args:
+        layers: from the pixels to the outputs
+        pixels: how the pixels enter the first layer
+    """
 
     layers: tuple[ChainLayer, ...]
     pixels: PixelMap
 
 
 class NoChainError(ValueError):
-    """The network is no chain; the message names the step that has no place in one."""
+    """The network is not a chain of layers; the message names the step that does not fit."""
 
 
 def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> Chain:
-    """Return a model's layers from picture to outputs, tried on probes. Raises NoChainError naming the first step that fits no chain."""
-    found = computation(model, probes(image_shape, next(model.parameters())))
+    """Return the layers of a model from picture to outputs, read from its forward pass on random pictures.
+
+    Args:
+        model: the network; only its forward pass is used.
+        image_shape: (C, H, W) of a picture.
+
+    Raises:
+        NoChainError: naming the first step that does not fit into a chain.
+    """
+    recorded = computation(model, probes(image_shape, next(model.parameters())))
     number = 0
-    while len(readers := found.readers(number)) == 1 and found.steps[readers[0] - 1].function not in (*WEIGHTED, *POOLS):
+    while len(readers := recorded.readers(number)) == 1 and recorded.steps[readers[0] - 1].function not in (*WEIGHTED, *POOLS):
         number = readers[0]
     pixels = pixel_map(model, number, image_shape)
     if pixels is None or not readers:
-        raise NoChainError(found.steps[0].words if found.steps else "nothing that computes with the pictures")
-    layers = _Reader(model, found).to_the_end(number)
-    _check(model, found, layers, pixels)
+        raise NoChainError(recorded.steps[0].title if recorded.steps else "nothing that computes with the pictures")
+    layers = _Reader(model, recorded).layers_from(number)
+    _check(model, recorded, layers, pixels)
     return Chain(tuple(layers), pixels)
 
 
-def is_last(found: Computation, number: int) -> bool:
-    """Whether a value is the logits, or the single output z of the logits (0, z)."""
-    value, logits = found.value(number), found.logits.detach()
+def is_last(recorded: Computation, number: int) -> bool:
+    """Return whether a value is the logits, or the single output z of the logits (0, z)."""
+    value, logits = recorded.value(number), recorded.logits.detach()
     single = value.dim() == 2 and value.shape[1] == 1 and logits.shape[1] == 2
-    return number == found.last or (single and torch.equal(logits, torch.cat([torch.zeros_like(value), value], 1)))
+    return number == recorded.last or (single and torch.equal(logits, torch.cat([torch.zeros_like(value), value], 1)))
 
 
 def activation_of(step: Step, entered: Tensor) -> nn.Module | None:
-    """What a step does to every number alike: ReLU, LeakyReLU, sigmoid or tanh; nn.Identity where it only reshapes; None: another thing.
+    """Return what a step does to each number: ReLU, LeakyReLU, sigmoid or tanh; nn.Identity where it only reshapes; None for other steps.
 
-    `entered` (P, ...) is what entered it. It is called again on numbers of both signs: its name is not believed.
+    The step is called again on random numbers of both signs, shaped like its input `entered` (P, ...), because its name is no proof.
     """
-    given = 2 * torch.randn(entered.shape, generator=generator(0, "activation"), dtype=torch.float64).to(entered)
-    out = step.again(given)
-    if out is None or out.shape[:1] != given.shape[:1] or out.numel() != given.numel():
+    numbers = 2 * torch.randn(entered.shape, generator=generator(0, "activation"), dtype=torch.float64).to(entered)
+    out = step.again(numbers)
+    if out is None or out.shape[:1] != numbers.shape[:1] or out.numel() != numbers.numel():
         return None
-    x, out = given.flatten(1), out.flatten(1)
+    x, out = numbers.flatten(1), out.flatten(1)
     below = out[x < 0] / x[x < 0]
-    negative_slope = float(below.median()) if len(below) else 0.0
-    known: list[nn.Module] = [nn.Identity(), nn.ReLU(), nn.Sigmoid(), nn.Tanh()] + [nn.LeakyReLU(negative_slope)] * (0 < negative_slope < 1)
-    return next((one for one in known if torch.allclose(one(x), out, rtol=1e-5, atol=1e-6)), None)
+    negative = float(below.median()) if len(below) else 0.0
+    known: list[nn.Module] = [nn.Identity(), nn.ReLU(), nn.Sigmoid(), nn.Tanh()] + [nn.LeakyReLU(negative)] * (0 < negative < 1)
+    return next((activation for activation in known if torch.allclose(activation(x), out, rtol=1e-5, atol=1e-6)), None)
 
 
 class _Reader:
-    """Reads layers from the steps of a computation."""
+    """Reader of layers from the recorded steps of a forward pass; values and steps are given by their numbers."""
 
-    def __init__(self, model: nn.Module, found: Computation) -> None:
-        self.model, self.found = model, found
+    def __init__(self, model: nn.Module, recorded: Computation) -> None:
+        self.model, self.recorded = model, recorded
 
-    def to_the_end(self, number: int) -> list[ChainLayer]:
-        """The layers from a value to the outputs. Raises NoChainError."""
+    def layers_from(self, number: int) -> list[ChainLayer]:
+        """Return the layers from a value to the outputs. Raises NoChainError."""
         layers: list[ChainLayer] = []
-        while not is_last(self.found, number):
-            readers = self.found.readers(number)
+        while not is_last(self.recorded, number):
+            readers = self.recorded.readers(number)
             if len(readers) == 1:
-                layers = self.extended(layers, number, readers[0])
+                layers = self.with_step(layers, number, readers[0])
                 number = readers[0]
             elif len(readers) == 2:
                 layer, number = self.block(number, readers)
                 layers.append(layer)
             else:
-                raise NoChainError(self.found.steps[readers[0] - 1].words if readers else "steps that lead nowhere")
+                raise NoChainError(self.recorded.steps[readers[0] - 1].title if readers else "steps that lead nowhere")
         return layers
 
-    def extended(self, layers: list[ChainLayer], number: int, place: int) -> list[ChainLayer]:
-        """The layers with a step that reads the value behind them. Raises NoChainError."""
-        step, entered = self.found.steps[place - 1], self.found.value(number)
+    def with_step(self, layers: list[ChainLayer], number: int, reader: int) -> list[ChainLayer]:
+        """Return the layers together with the step that reads the value behind them. Raises NoChainError."""
+        step, entered = self.recorded.steps[reader - 1], self.recorded.value(number)
         shape, last = tuple(entered.shape[1:]), layers[-1] if layers else None
         if step.inputs != (number,):
-            raise NoChainError(step.words)
+            raise NoChainError(step.title)
         if layer := self.linear(step, shape) or _mean(step, shape):
             return [*layers, layer]
         if norm := self.norm(step):
             if last and last.is_convolution and not (last.norm or last.activation):
                 return [*layers[:-1], replace(last, norm=norm)]
-            raise NoChainError(step.words)
+            raise NoChainError(step.title)
         activation = activation_of(step, entered)
         if isinstance(activation, nn.Identity):
             return layers
         if activation and last and last.activation is None:
             return [*layers[:-1], replace(last, activation=activation)]
-        raise NoChainError(step.words)
+        raise NoChainError(step.title)
 
     def linear(self, step: Step, shape: tuple[int, ...]) -> ChainLayer | None:
-        """The layer of a linear layer or of a convolution that has a place in a chain."""
+        """Return the layer of a linear step or of a convolution; None for other steps, and for layers that do not fit into a chain."""
         name, out = step.layer, tuple(step.value.shape[1:])
         module = self.model.get_submodule(name) if name else None
         if name and isinstance(module, nn.Linear) and step.function == "linear":
@@ -132,84 +146,90 @@ class _Reader:
         return ChainLayer(name, module, shape, out, norm=norm) if norm or isinstance(inner, nn.Identity | None) else None
 
     def norm(self, step: Step) -> Norm | None:
-        """BatchNorm that uses its stored statistics, and scale and shift that are weights."""
+        """Return the BatchNorm of a step; None unless it uses its stored statistics and its scale and shift are parameters."""
         name = step.layer_of(3, 4) if step.function == "batch_norm" else None
         module = self.model.get_submodule(name) if name else None
         return Norm(name, module) if name and isinstance(module, nn.BatchNorm2d) and _stored(module) else None
 
     def block(self, number: int, readers: Sequence[int]) -> tuple[ChainLayer, int]:
-        """A residual block, convolutions and a skip past them whose outputs are added; and the number of its value. Raises NoChainError."""
-        ways = sorted((self.way(place) for place in readers), key=len, reverse=True)
-        shape, join = tuple(self.found.value(number).shape[1:]), self.found.steps[ways[0][-1] - 1]
-        body, past = ([*map(self.found.steps.__getitem__, (place - 1 for place in way[:-1]))] for way in ways)
-        ends = [way[-2] if len(way) > 1 else number for way in ways]
-        summed = self.found.value(ends[0]) + self.found.value(ends[1])
-        if ways[0][-1] != ways[1][-1] or not body or summed.shape != join.value.shape or not torch.allclose(summed, join.value):
-            raise NoChainError(join.words)
-        inner, skip = (self.along(number, way[:-1]) for way in ways)
-        plain = all(one.is_convolution for one in (*inner, *skip)) and len(skip) <= 1 and (bool(skip) or not past)
-        if not plain or inner[-1].activation or (skip and skip[0].activation):
-            raise NoChainError(join.words)
-        name = join.where or inner[-1].name
-        return ChainLayer(name, nn.Identity(), shape, inner[-1].z, body=tuple(inner), skip=skip[0] if skip else None), ways[0][-1]
+        """Return a residual block and the number of its value: convolutions, and a skip past them, whose outputs are added.
 
-    def way(self, place: int) -> list[int]:
-        """The steps from one on, to where it is added to another value; that step comes last. Raises NoChainError."""
-        steps = [place]
-        while self.found.steps[place - 1].function not in ADDS or len(self.found.steps[place - 1].inputs) != 2:
-            readers = self.found.readers(place)
+        Raises NoChainError.
+        """
+        branches = sorted((self.branch(reader) for reader in readers), key=len, reverse=True)
+        shape, join = tuple(self.recorded.value(number).shape[1:]), self.recorded.steps[branches[0][-1] - 1]
+        body, past = ([*map(self.recorded.steps.__getitem__, (reader - 1 for reader in branch[:-1]))] for branch in branches)
+        ends = [branch[-2] if len(branch) > 1 else number for branch in branches]
+        summed = self.recorded.value(ends[0]) + self.recorded.value(ends[1])
+        if branches[0][-1] != branches[1][-1] or not body or summed.shape != join.value.shape or not torch.allclose(summed, join.value):
+            raise NoChainError(join.title)
+        inner, skip = (self.read_layers(number, branch[:-1]) for branch in branches)
+        plain = all(layer.is_convolution for layer in (*inner, *skip)) and len(skip) <= 1 and (bool(skip) or not past)
+        if not plain or inner[-1].activation or (skip and skip[0].activation):
+            raise NoChainError(join.title)
+        name = join.where or inner[-1].name
+        return ChainLayer(name, nn.Identity(), shape, inner[-1].z, body=tuple(inner), skip=skip[0] if skip else None), branches[0][-1]
+
+    def branch(self, reader: int) -> list[int]:
+        """Return the numbers of the steps from step `reader` to the addition of another value; the addition comes last.
+
+        Raises NoChainError.
+        """
+        steps = [reader]
+        while self.recorded.steps[reader - 1].function not in ADDS or len(self.recorded.steps[reader - 1].inputs) != 2:
+            readers = self.recorded.readers(reader)
             if len(readers) != 1:
-                raise NoChainError(self.found.steps[place - 1].words)
-            place = readers[0]
-            steps.append(place)
+                raise NoChainError(self.recorded.steps[reader - 1].title)
+            reader = readers[0]
+            steps.append(reader)
         return steps
 
-    def along(self, number: int, steps: Sequence[int]) -> list[ChainLayer]:
-        """The layers of some steps, one behind the other."""
+    def read_layers(self, number: int, steps: Sequence[int]) -> list[ChainLayer]:
+        """Return the layers of consecutive steps, of which the first one reads value `number`."""
         layers: list[ChainLayer] = []
-        for place in steps:
-            layers, number = self.extended(layers, number, place), place
+        for reader in steps:
+            layers, number = self.with_step(layers, number, reader), reader
         return layers
 
 
 def _stored(module: nn.BatchNorm2d) -> bool:
-    """Whether it uses its stored statistics, and has scale and shift."""
+    """Return whether a BatchNorm uses stored statistics and has scale and shift."""
     return module.affine and not module.training and module.running_mean is not None
 
 
 def _plain(conv: nn.Conv2d) -> bool:
-    """Zeros around it, and square."""
-    if isinstance(conv.padding, str):  # "same": as many as the sides need
+    """Return whether a convolution has square kernels, strides and padding, pads with zeros, and has no groups and no dilation."""
+    if isinstance(conv.padding, str):  # "same" may pad the two sides differently
         return False
     same = conv.kernel_size[0] == conv.kernel_size[1] and conv.stride[0] == conv.stride[1] and conv.padding[0] == conv.padding[-1]
     return same and conv.groups == 1 and max(conv.dilation) == 1 and conv.padding_mode == "zeros"
 
 
 def _mean(step: Step, shape: tuple[int, ...]) -> ChainLayer | None:
-    """The layer of a mean of pixels: of squares side by side, or of whole channels."""
+    """Return the layer of a step that averages pixels, over adjacent squares or over whole channels; None for other steps."""
     if step.function not in POOLS or len(shape) != 3:
         return None
     if step.function == "avg_pool2d":
         names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
-        size, stride, padding, ceil, _, divisor = (step.argument(1 + place, name) for place, name in enumerate(names))
-        side, paces = one_side(size), one_side(stride or size)
+        size, stride, padding, ceil, _, divisor = (step.argument(1 + index, name) for index, name in enumerate(names))
+        side, paces = square_side(size), square_side(stride or size)
         if side != paces or side < 1 or padding not in (0, (0, 0)) or ceil or divisor:
             return None
         return ChainLayer(step.where or step.function, nn.AvgPool2d(side), shape, (shape[0], *(length // side for length in shape[1:])))
-    given = torch.randn((1, *shape), generator=generator(0, "mean"), dtype=torch.float64).to(step.value)
-    out = step.again(given.expand(len(step.value), *shape))
-    whole = out is not None and out[0].numel() == shape[0] and torch.allclose(out[0].flatten(), given[0].mean((1, 2)), atol=1e-5)
+    numbers = torch.randn((1, *shape), generator=generator(0, "mean"), dtype=torch.float64).to(step.value)
+    out = step.again(numbers.expand(len(step.value), *shape))
+    whole = out is not None and out[0].numel() == shape[0] and torch.allclose(out[0].flatten(), numbers[0].mean((1, 2)), atol=1e-5)
     return ChainLayer(step.where or step.function, GlobalMean(), shape, shape[:1]) if whole else None
 
 
-def _check(model: nn.Module, found: Computation, layers: Sequence[ChainLayer], pixels: PixelMap) -> None:
-    """Raises NoChainError unless each layer is used once, and give the outputs of the probes."""
+def _check(model: nn.Module, recorded: Computation, layers: Sequence[ChainLayer], pixels: PixelMap) -> None:
+    """Raise NoChainError unless each layer is used once and the layers reproduce the model's outputs on the probes."""
     names = [part.name for layer in layers for part in layer.weighted]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise NoChainError(f"{twice} (used {names.count(twice)} times)")
     weights = {name: value.detach().cpu().double() for name, value in model.named_parameters()}
-    logits = found.logits.detach().cpu().double()
-    for picture, expected in zip(found.pictures.cpu().double(), logits, strict=True):
+    logits = recorded.logits.detach().cpu().double()
+    for picture, expected in zip(recorded.pictures.cpu().double(), logits, strict=True):
         x = pixels.inputs(picture.flatten()).view(layers[0].x) if layers else picture
         for layer in layers:
             x = layer.activate(layer.map(weights, x.reshape(layer.x)))

@@ -1,7 +1,7 @@
 """A layer of a chain: one linear map of a network and the activation behind it.
 
-A map is a convolution, alone or with a BatchNorm of stored statistics folded into it, a linear layer, a mean of pixels, or a residual
-block: convolutions and a skip past them, whose outputs are added.
+The map is a convolution (alone, or with a BatchNorm of stored statistics folded into it), a linear layer, a mean of pixels, or a residual
+block: convolutions, and a skip past them whose output is added.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from leakage.engine.core import Params
 
-NOTHING = 1e-6  # what came out of a ReLU was worked out: below this share of the largest it counts as 0
+NOTHING = 1e-6  # outputs of a ReLU are computed, not exact: an output below this fraction of the largest counts as 0
 
 
 class GlobalMean(nn.Module):
@@ -24,9 +24,12 @@ class GlobalMean(nn.Module):
 
 
 class Residual(nn.Module):
-    """A residual block: activation(body(x) + skip(x)); without a skip activation(body(x)).
+    """A residual block: activation(body(x) + skip(x)), or activation(body(x)) without a skip.
 
-    body  convolutions with activations between them
+    Args:
+        body: convolutions with activations between them
+        skip: the layer of the skip, or None
+        activation: the activation behind the sum
     """
 
     body: nn.Sequential
@@ -41,33 +44,42 @@ class Residual(nn.Module):
 
 @dataclass(frozen=True)
 class Norm:
-    """BatchNorm with its stored statistics, a map of every channel: z = gamma (y - mean) / deviation + beta. `name`.weight is gamma."""
+    """BatchNorm with stored statistics, a map of each channel: z = gamma (y - mean) / deviation + beta.
+
+    Args:
+        name: name of the layer; the parameter `name`.weight is gamma
+        module: the layer itself
+    """
 
     name: str
     module: nn.BatchNorm2d
 
     @property
     def mean(self) -> Tensor:
-        """(C,), float64. The statistics are part of the model that the server sends out."""
+        """The stored mean (C,), float64. The statistics are part of the model that the server sends out."""
         assert self.module.running_mean is not None
         return self.module.running_mean.detach().cpu().double()
 
     @property
     def deviation(self) -> Tensor:
-        """(C,), float64."""
+        """The stored standard deviation (C,), float64."""
         assert self.module.running_var is not None
         return (self.module.running_var.detach().cpu().double() + self.module.eps).sqrt()
 
 
 @dataclass(frozen=True)
 class ChainLayer:
-    """One map and its activation a: x -> z -> a(z). Shapes are those of one picture: (C, H, W), or (n,); a linear layer flattens its input.
+    """One linear map and its activation a: x -> z -> a(z), for a single picture.
 
-    name        its weight is `name`.weight
-    activation  the activation behind it, or None
-    norm        the BatchNorm that follows a convolution, as part of the map
-    body        of a residual block: its convolutions; z is what its last one and the skip add up to
-    skip        of a residual block: the convolution of the skip; None: x itself
+    Args:
+        name: name of the layer in the model; its weight is the parameter `name`.weight
+        module: the layer of the model
+        x: shape of the input, (C, H, W) or (n,); a linear layer flattens its input
+        z: shape of the output
+        activation: the activation behind the map, or None
+        norm: the BatchNorm that follows a convolution, as part of the map
+        body: the convolutions of a residual block; z is the sum of the last convolution's output and the skip
+        skip: the convolution in the skip of a residual block; None where the skip is x itself
     """
 
     name: str
@@ -81,19 +93,19 @@ class ChainLayer:
 
     @property
     def is_mean(self) -> bool:
-        """Whether it averages pixels."""
+        """Whether the map averages pixels."""
         return isinstance(self.module, nn.AvgPool2d | GlobalMean)
 
     @property
     def is_convolution(self) -> bool:
-        """Whether it is one, alone or with a norm."""
+        """Whether the map is a convolution, alone or with a norm."""
         return isinstance(self.module, nn.Conv2d)
 
     @property
     def size(self) -> int:
-        """A side of a convolution's kernel, or of the squares of a mean."""
+        """Side of a convolution's kernel, or of the squares that a mean averages."""
         if isinstance(self.module, nn.AvgPool2d):
-            return one_side(self.module.kernel_size)
+            return square_side(self.module.kernel_size)
         return self.module.kernel_size[0] if isinstance(self.module, nn.Conv2d) else 1
 
     @property
@@ -106,19 +118,22 @@ class ChainLayer:
 
     @property
     def weighted(self) -> tuple["ChainLayer", ...]:
-        """The maps in it that have weights: itself, or those of a residual block; of a mean none."""
+        """The maps with weights: the layer itself, the convolutions of a residual block, none for a mean."""
         if self.body:
             return (*self.body, self.skip) if self.skip else self.body
         return () if self.is_mean else (self,)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Its parameters, as far as a model can have them."""
-        modules = [one.name for part in self.weighted for one in (part, part.norm) if one]
+        """Names of the parameters that the layer can have; a model may lack some of them."""
+        modules = [module.name for part in self.weighted for module in (part, part.norm) if module]
         return tuple(f"{name}.{kind}" for name in modules for kind in ("weight", "bias"))
 
     def inverse(self, out: Tensor) -> Tensor:
-        """z, from the output of the activation; values that it cannot give count as the nearest that it can. Behind a ReLU 0 stays 0."""
+        """Return z, given the output of the activation.
+
+        An output outside the activation's range counts as the nearest value inside. Where the output of a ReLU is 0, z is returned as 0.
+        """
         edge = torch.finfo(out.dtype).eps
         if isinstance(self.activation, nn.LeakyReLU):
             return torch.where(out >= 0, out, out / self.activation.negative_slope)
@@ -132,12 +147,17 @@ class ChainLayer:
 
     @property
     def kink(self) -> float | None:
-        """The derivative of its activation below 0, where that is a kink; None: it has none."""
+        """Derivative of the activation below 0 where the activation has a kink at 0 (ReLU, LeakyReLU); None for other activations."""
         below = self.activation.negative_slope if isinstance(self.activation, nn.LeakyReLU) else 0.0
         return below if isinstance(self.activation, nn.ReLU | nn.LeakyReLU) else None
 
     def activate(self, z: Tensor, soft: float = 0.0) -> Tensor:
-        """The output of the activation; never in place. `soft`: a kink is rounded over so many root mean squares of z."""
+        """Return the output of the activation, as a new tensor.
+
+        Args:
+            z: the input of the activation.
+            soft: width over which a kink is rounded, in root mean squares of z; 0 keeps the kink.
+        """
         if self.kink is None:
             return z if self.activation is None else self.activation(z)
         if not soft:
@@ -146,11 +166,11 @@ class ChainLayer:
         return self.kink * z + (1 - self.kink) * width * F.softplus(z / width)
 
     def known(self, z: Tensor) -> Tensor:
-        """Which entries of z are known from the output of the activation: all but the zeros of a ReLU."""
+        """Return which entries of z the output of the activation determines: all of them, except where a ReLU gives 0."""
         return z > 0 if isinstance(self.activation, nn.ReLU) else torch.ones_like(z, dtype=torch.bool)
 
     def derivative(self, z: Tensor) -> Tensor:
-        """a'(z), the derivative of the activation."""
+        """Return a'(z), the derivative of the activation."""
         if isinstance(self.activation, nn.LeakyReLU):
             return torch.where(z >= 0, torch.ones_like(z), self.activation.negative_slope)
         if isinstance(self.activation, nn.Sigmoid):
@@ -160,16 +180,16 @@ class ChainLayer:
         return (z > 0).to(z) if isinstance(self.activation, nn.ReLU) else torch.ones_like(z)
 
     def scale(self, weights: Params) -> Tensor | None:
-        """gamma / deviation (C,) of its norm: what folding multiplies every filter by. None: it has no norm."""
+        """Return gamma / deviation (C,), by which folding the norm multiplies each filter; None for a layer without a norm."""
         return weights[f"{self.norm.name}.weight"] / self.norm.deviation if self.norm else None
 
     def weight(self, weights: Params) -> Tensor:
-        """Its weight; that of a convolution with the norm folded into it."""
+        """Return the weight of the layer, with the norm folded into it where there is a norm."""
         weight, scale = weights[f"{self.name}.weight"], self.scale(weights)
         return weight if scale is None else weight * scale.view(-1, 1, 1, 1)
 
     def bias(self, weights: Params) -> Tensor | None:
-        """Its bias, with the norm folded into it, or None."""
+        """Return the bias of the layer, with the norm folded into it where there is a norm; None where the map adds no bias."""
         bias, scale = weights.get(f"{self.name}.bias"), self.scale(weights)
         if scale is None or self.norm is None:
             return bias
@@ -177,7 +197,13 @@ class ChainLayer:
         return weights[f"{self.norm.name}.bias"] + off * scale
 
     def map(self, weights: Params, x: Tensor, soft: float = 0.0) -> Tensor:
-        """z of x, of these shapes and in float64; differentiable in both. `soft`: of the activations within a block."""
+        """Return z, the output of the map; it is differentiable in the weights and in x.
+
+        Args:
+            weights: the model's parameters, by name, float64.
+            x: the input of the layer, of shape `self.x`, float64.
+            soft: as in `activate`, for the activations within a residual block.
+        """
         if self.body:
             out = x
             for part in self.body:
@@ -193,7 +219,10 @@ class ChainLayer:
         return (z if bias is None else z + bias.unsqueeze(1)).view(self.z)
 
     def input_gradient(self, weights: Params, k: Tensor) -> Tensor:
-        """dL/dx (of shape x) from k = dL/dz (of shape z): W^T k, without what falls on the padding. Not of a residual block."""
+        """Return dL/dx (of shape x) = W^T k, given k = dL/dz (of shape z).
+
+        Entries that fall on the padding are left out. A residual block has no single W: the method does not apply to it.
+        """
         if self.is_mean:
             return self._spread(k)
         weight = self.weight(weights)
@@ -204,17 +233,17 @@ class ChainLayer:
         return F.conv_transpose2d(k[None], weight, stride=self.stride, padding=self.padding, output_padding=missed)[0]
 
     def shortest(self, z: Tensor) -> Tensor:
-        """Of a mean: the shortest x with this z: every pixel is the mean of its square, and 0 where no square holds it."""
+        """Return the x of smallest norm that a mean maps to z: each pixel is the mean of its square; pixels outside all squares are 0."""
         return self._spread(z) * (self.size**2 if len(self.z) == 3 else prod(self.x[1:]))
 
     def _spread(self, k: Tensor) -> Tensor:
-        """The transposed mean."""
+        """Return the transpose of the mean, applied to k."""
         if len(self.z) == 1:
             return (k / prod(self.x[1:])).view(-1, 1, 1).expand(self.x).clone()
         spread = k.repeat_interleave(self.size, 1).repeat_interleave(self.size, 2) / self.size**2
         return F.pad(spread, (0, self.x[2] - spread.shape[2], 0, self.x[1] - spread.shape[1]))
 
 
-def one_side(size: int | tuple[int, ...]) -> int:
-    """Of a square that is given by one side or by both; 0: it is no square."""
+def square_side(size: int | tuple[int, ...]) -> int:
+    """Return the side of a square that is given by one or two lengths; 0 where the lengths differ."""
     return size if isinstance(size, int) else size[0] if len(set(size)) == 1 else 0

@@ -1,4 +1,4 @@
-"""The honest client's arithmetic: one gradient, the gradients of single pictures, and which statistics BatchNorm takes."""
+"""The computation of an undefended client: the gradient of a batch, the gradients of single pictures, and the statistics for BatchNorm."""
 
 import operator
 from collections.abc import Iterator
@@ -15,93 +15,106 @@ from leakage.engine.losses import CustomLoss, batch_loss, client_loss
 from leakage.engine.stateless import StatelessModel
 from leakage.spec.words import NO_STATISTICS
 
-_HEARD: ContextVar[list[Tensor] | None] = ContextVar("heard", default=None)
+_LOSS_TERMS: ContextVar[list[Tensor] | None] = ContextVar("loss_terms", default=None)
 
 
 def weights_of(model: nn.Module) -> Params:
-    """The model's own parameters by name."""
+    """Return the parameters of a model, by name."""
     return dict(model.named_parameters())
 
 
 def join_loss(extra: Tensor) -> None:
-    """To be called by a layer of a model while it computes: `extra`, a scalar, is added to the loss of this batch, if there is one."""
-    loss_log = _HEARD.get()
-    if loss_log is not None:
-        loss_log.append(extra)
+    """Add a scalar to the loss of the batch that is being computed; do nothing where no loss is computed.
+
+    A layer of a model calls this function in its forward pass.
+    """
+    terms = _LOSS_TERMS.get()
+    if terms is not None:
+        terms.append(extra)
 
 
 @contextmanager
-def _hearing() -> Iterator[list[Tensor]]:
-    """What the layers add to the loss meanwhile."""
-    loss_log: list[Tensor] = []
-    before = _HEARD.set(loss_log)
+def _collect_loss_terms() -> Iterator[list[Tensor]]:
+    """Collect the scalars that layers add to the loss (`join_loss`) within the block."""
+    terms: list[Tensor] = []
+    before = _LOSS_TERMS.set(terms)
     try:
-        yield loss_log
+        yield terms
     finally:
-        _HEARD.reset(before)
+        _LOSS_TERMS.reset(before)
 
 
 class Gradient:
-    """A client that sends dL/dw of the batch's loss (`losses`) and what layers add to it; differentiable in x and in probabilities y.
+    """A client that sends the gradient dL/dw of the batch's loss (`losses`), with the terms that layers add to the loss.
 
-    Beside the weights it may be given buffers of the model, by name: it computes with them and does not send their gradient.
+    The gradient is differentiable in the pictures x and in label probabilities y. Beside the weights, a caller may pass buffers of the
+    model
+    by name; the model computes with them, and their gradient is not sent. `vectorised` says whether `lanes` and `each` can be called.
 
-    bfloat16   the model itself is computed in bfloat16
-    loss_log   gets the summed loss of every call, of what pictures ever
-
-    vectorised: whether `lanes` and `each` can be called.
+    Args:
+        model: the model that is trained.
+        bfloat16: whether the model is computed in bfloat16.
+        loss_log: a list to which each call appends the loss, summed over its pictures.
     """
 
     def __init__(self, model: nn.Module, *, bfloat16: bool = False, loss_log: list[Tensor] | None = None) -> None:
         self.model, self.bfloat16, self.loss_log = model, bfloat16, loss_log
-        self._own, self.loss = weights_of(model), client_loss(model)
+        self._parameters, self.loss = weights_of(model), client_loss(model)
         self._stateless, self.vectorised = StatelessModel(model), capabilities_of(model).vectorised
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        # At its own weights the model can be called as it is: exchanging them first costs 5 % of an iteration on a small net.
-        at_home = len(weights) == len(self._own) and all(map(operator.is_, weights.values(), self._own.values()))
+        # With the model's current weights no exchange is needed; an exchange costs 5 % of an iteration on a small network.
+        at_home = len(weights) == len(self._parameters) and all(map(operator.is_, weights.values(), self._parameters.values()))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
-            with _hearing() as extra:
+            with _collect_loss_terms() as extra:
                 logits = rows_of(self._stateless.at_home(x) if at_home else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
         return self._gradients(loss, weights, x, y), state
 
     def lanes(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        """The same for S guesses at once: weights (S, ...), x (B, S, C, H, W), y (B, S) or (B, S, K) -> gradients (S, ...).
+        """Return the gradients (S, ...) for S guesses at once, and the state.
 
-        Cheaper than vmap over the gradient: only the forward pass is vectorised, one ordinary derivative serves all.
+        Only the forward pass is vectorised; one ordinary derivative serves all guesses. That is cheaper than vmap over the gradient.
+
+        Args:
+            weights: by parameter, (S, ...).
+            x: pictures (B, S, C, H, W).
+            y: labels (B, S), or probabilities (B, S, K).
+            state: the client's state, returned as it is.
         """
 
-        def forward(held: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
-            with _hearing() as extra:
-                logits = rows_of(self._stateless(held, pictures), pictures)
+        def forward(lane_weights: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
+            with _collect_loss_terms() as extra:
+                logits = rows_of(self._stateless(lane_weights, pictures), pictures)
             return logits, sum(extra, logits.new_zeros(()))
 
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
             logits, extra = call(weights, x)  # (B, S, K), (S,)
-            if isinstance(self.loss, CustomLoss):  # it may treat its pictures together, and vmap may not know what it computes
+            if isinstance(self.loss, CustomLoss):  # it may mix the pictures of a batch, and vmap may not support its operations
                 loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(x.shape[1])]).sum()
             else:
-                loss = batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]  # of every lane the mean over its pictures
+                loss = (
+                    batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]
+                )  # the sum over guesses of the mean over pictures
         return self._gradients(loss + extra.sum(), weights, x, y), state
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:
-        """The gradient of every picture alone, all at once, B in front of every shape."""
-        own = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
-        return self.lanes(own, x.unsqueeze(0), y.unsqueeze(0), {})[0]
+        """Return the gradient of each picture alone, with B in front of each parameter's shape; all are computed at once."""
+        repeated = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
+        return self.lanes(repeated, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
     def _gradients(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
         if self.loss_log is not None:
             self.loss_log.append(loss.detach() * len(x))
         follow = torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
-        held = [weights[name] for name in self._own]  # which of them are used may depend on the pictures: the others have a gradient of 0
-        gradient = torch.autograd.grad(loss, held, create_graph=follow, materialize_grads=True)
-        return dict(zip(self._own, gradient, strict=True))
+        parameters = [weights[name] for name in self._parameters]  # a parameter that these pictures do not use has a gradient of 0
+        gradient = torch.autograd.grad(loss, parameters, create_graph=follow, materialize_grads=True)
+        return dict(zip(self._parameters, gradient, strict=True))
 
 
 def rows_of(logits: Tensor, x: Tensor) -> Tensor:
-    """The logits (B, K). Raises ValueError where the model does not answer a row for each picture x (B, C, H, W)."""
+    """Return the logits unchanged where they have the shape (B, K), a row for each picture x (B, C, H, W); raise ValueError where not."""
     if logits.dim() != 2 or len(logits) != len(x):
         raise ValueError(
             f"The model answers shape {tuple(logits.shape)} for pictures of shape {tuple(x.shape)}; expected are logits (B, K), a row for "
@@ -111,19 +124,19 @@ def rows_of(logits: Tensor, x: Tensor) -> Tensor:
 
 
 def gradient_client(model: nn.Module) -> Client:
-    """A client that sends the gradient, see `Gradient`."""
+    """Return a client that sends the gradient of a batch (`Gradient`)."""
     return Gradient(model)
 
 
 def lanes_client(model: nn.Module) -> Client:
-    """The same for several guesses at once, see `Gradient.lanes`."""
+    """Return a client that computes the gradients of several guesses at once (`Gradient.lanes`)."""
     return Gradient(model).lanes
 
 
 def use_batch_statistics(model: nn.Module, x: Tensor) -> None:
-    """From now on BatchNorm takes the statistics of the batch it is given, as in training, and neither reads nor changes the stored ones.
+    """Make BatchNorm take the statistics of each batch, as in training, and neither read nor change the stored statistics.
 
-    All else stays in eval mode: nothing is dropped out. Raises ValueError when a BatchNorm would see one number per channel in `x`.
+    All other layers stay in eval mode; dropout drops nothing. Raises ValueError where a BatchNorm would see one number per channel in `x`.
     """
     for layer in model.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
@@ -137,7 +150,7 @@ def use_batch_statistics(model: nn.Module, x: Tensor) -> None:
 
 
 def single_gradients(model: nn.Module, weights: Params, x: Tensor, y: Tensor) -> Iterator[Params]:
-    """The gradient of every picture alone, one after the other: what the client averages and never sends."""
+    """Yield the gradient of each picture alone, one after the other: the gradients that the client averages and never sends."""
     client = gradient_client(model)
-    for place in range(len(x)):
-        yield client(weights, x[place : place + 1], y[place : place + 1], {})[0]
+    for index in range(len(x)):
+        yield client(weights, x[index : index + 1], y[index : index + 1], {})[0]

@@ -46,7 +46,7 @@ class Step:
     module: nn.Module | None = None
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """Its name for a user."""
         return f"{self.where} ({self.kind})" if self.where else self.kind
 
