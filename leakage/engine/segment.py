@@ -1,9 +1,10 @@
-"""Several layers of a chain solved at once for what enters the lowest of them: where the equations of one are too few, those below help.
+"""Several consecutive layers, a segment, solved at once for the input of the lowest layer.
 
-Known are the output z of the uppermost layer and k = dL/dz. Written F for all of its maps and activations, the input x fulfils F(x) = z,
-and for every parameter w in it d<k, F(x)>/dw = dL/dw. Behind activations these are not linear: Gauss-Newton steps solve them. That the
-outputs of a layer with more of them than inputs lie in a subspace ("virtual constraints") is part of F.
-Source: Zhu and Blaschko 2021, section 4 and appendices C and D, where these equations are counted; solving them so is ours.
+One layer alone may have too few equations; the layers below it add theirs. Known are the output z of the uppermost layer and
+k = dL/dz. Let F be the composition of the segment's maps and activations. The input x fulfils F(x) = z, and d<k, F(x)>/dw = dL/dw for
+every parameter w of the segment. Because of the activations these equations are not linear, so Gauss-Newton steps solve them. The paper's
+"virtual constraints" (a layer with more outputs than inputs reaches a subspace only) are part of F.
+Source: Zhu and Blaschko 2021, section 4 and appendices C and D, which count these equations; the way to solve them is ours.
 """
 
 from collections.abc import Callable, Generator
@@ -19,131 +20,151 @@ from leakage.engine.core import Params
 from leakage.engine.equations import Solved, least_squares
 from leakage.engine.forward_mode import quiet_forward_mode
 
-STEPS = 40  # of Gauss-Newton at most
-HALVINGS = 12  # of a step that does not come nearer
-STILL = 1e-3  # a step that comes nearer by less than this share ends the search
-EXACT = 1e-13  # of the right side: what rounding leaves
-SOLVED = 1e-9  # the search has found what it looks for
-PACES = ((1.0, 0.5, 14, 3), (1.0, 0.7, 26, 2), (0.3, 0.7, 20, 2))  # softness at first, its factor, how often, steps at each
-LARGEST = 60_000_000  # numbers in a Jacobian
-LONGEST = 2e10  # its numbers times its columns: ten seconds for one step
-AT_ONCE = 2**24  # numbers of it that are worked out together
+STEPS = 40  # Gauss-Newton steps at most
+HALVINGS = 12  # of a step that does not reduce the residual
+STILL = 1e-3  # a step that reduces the residual by less than this fraction ends the search
+EXACT = 1e-13  # a smaller relative residual is rounding error
+SOLVED = 1e-9  # a search with a smaller relative residual has found the solution
+PACES = ((1.0, 0.5, 14, 3), (1.0, 0.7, 26, 2), (0.3, 0.7, 20, 2))  # first softness, its factor, number of levels, steps at each level
+LARGEST = 60_000_000  # entries of a Jacobian
+LONGEST = 2e10  # entries of a Jacobian times its columns: ten seconds for one step
+AT_ONCE = 2**24  # entries of a Jacobian that are computed at once
 
 T = TypeVar("T")
-Search = Generator[float, None, T]  # yields, after every step, how far all equations are missed: whoever asks may stop there
+Search = Generator[float, None, T]  # yields the norm of the residuals at every step; the caller may stop there
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Layers of a chain, the lowest first, and what is known of the uppermost one's output.
-
-    z, known, k   what goes into its activation, which entries of that are known, and dL/dz; of the shape of its z
-    """
+    """Consecutive layers, the lowest first, and what is known of the output of the uppermost layer."""
 
     layers: tuple[ChainLayer, ...]
     z: Tensor
+    """The output of the uppermost layer before its activation."""
     known: Tensor
+    """Which entries of z are known, bool of the shape of z."""
     k: Tensor
+    """dL/dz, of the shape of z."""
 
     def under(self, layer: ChainLayer) -> "Segment":
-        """The same with the layer below it."""
+        """Return the segment extended by the layer below it."""
         return Segment((layer, *self.layers), self.z, self.known, self.k)
 
     def parameters(self, gradient: Params) -> list[str]:
-        """Those whose gradient was sent."""
+        """List the segment's parameters that have a gradient other than zero."""
         return [name for layer in self.layers for name in layer.names if name in gradient and bool(gradient[name].any())]
 
     def equations(self, gradient: Params) -> int:
+        """Count the equations: one for each known entry of z and for each entry of a parameter's gradient."""
         return int(self.known.sum()) + sum(gradient[name].numel() for name in self.parameters(gradient))
 
     def fits(self, gradient: Params) -> bool:
-        """Whether it is small enough."""
+        """Return whether the Jacobian of the equations is small enough, by LARGEST and LONGEST."""
         unknowns = prod(self.layers[0].x)
         numbers = self.equations(gradient) * unknowns
         return numbers <= LARGEST and numbers * unknowns <= LONGEST
 
     @property
     def kinked(self) -> bool:
-        """Whether an activation within it has a kink; the uppermost layer's lies above it."""
+        """Whether an activation in the segment has a kink; the activation of the uppermost layer is outside the segment."""
         inside = [part for layer in self.layers for part in layer.body[:-1]]
         return any(layer.kink is not None for layer in (*self.layers[:-1], *inside))
 
     def through(self, weights: Params, x: Tensor, soft: float = 0.0) -> Tensor:
-        """F(x), of shape z; `soft` as for `ChainLayer.activate`."""
+        """Compute F(x), of the shape of z, from the input x of the lowest layer; `soft` as in `ChainLayer.activate`."""
         for layer in self.layers[:-1]:
             x = layer.activate(layer.map(weights, x, soft), soft).view(layer.z)
         return self.layers[-1].map(weights, x, soft)
 
-    def missed(self, weights: Params, gradient: Params, soft: float = 0.0) -> Callable[[Tensor], Tensor]:
-        """x (n,) -> by how much every equation is missed, in shares of the right sides."""
-        own = {name: weights[name] for name in self.parameters(gradient)}
-        places = self.known.flatten().nonzero().flatten()
-        z = self.z.flatten()[places]
+    def residuals(self, weights: Params, gradient: Params, soft: float = 0.0) -> Callable[[Tensor], Tensor]:
+        """Return a function of x (n,) that computes the residuals of all equations.
 
-        def gaps(x: Tensor) -> Tensor:
-            if not own:  # means alone
-                return _share(self.through(weights, x.view(self.layers[0].x)).flatten()[places] - z, z)
-            out, pull = torch.func.vjp(lambda held: self.through({**weights, **held}, x.view(self.layers[0].x), soft), own)[:2]
-            (gradients,) = pull(self.k)
-            parts = [(gradients[name] - gradient[name], gradient[name]) for name in own]
-            return torch.cat([_share(out.flatten()[places] - z, z), *(_share(*part) for part in parts)])
+        The residuals of z and of each parameter are divided by the norm of their right side. `soft` as in `ChainLayer.activate`.
+        """
+        parameters = {name: weights[name] for name in self.parameters(gradient)}
+        entries = self.known.flatten().nonzero().flatten()
+        z = self.z.flatten()[entries]
 
-        return gaps
+        def of(x: Tensor) -> Tensor:
+            if not parameters:  # layers of means alone
+                return _relative(self.through(weights, x.view(self.layers[0].x)).flatten()[entries] - z, z)
+            out, backward = torch.func.vjp(lambda w: self.through({**weights, **w}, x.view(self.layers[0].x), soft), parameters)[:2]
+            (gradients,) = backward(self.k)
+            parts = [(gradients[name] - gradient[name], gradient[name]) for name in parameters]
+            return torch.cat([_relative(out.flatten()[entries] - z, z), *(_relative(*part) for part in parts)])
+
+        return of
 
     def off(self, weights: Params, gradient: Params, x: Tensor) -> float:
-        """How far all of them together are missed."""
-        return float(self.missed(weights, gradient)(x.flatten()).norm())
+        """Return the norm of the residuals of all equations at x."""
+        return float(self.residuals(weights, gradient)(x.flatten()).norm())
 
     def input_gradient(self, weights: Params, x: Tensor) -> Tensor:
-        """dL/dx."""
-        pull = torch.func.vjp(lambda at: self.through(weights, at), x)[1]
-        (input_gradient,) = pull(self.k)
-        found: Tensor = input_gradient.detach()
-        return found
+        """Compute dL/dx at the input x of the lowest layer, of the shape of x."""
+        backward = torch.func.vjp(lambda at: self.through(weights, at), x)[1]
+        (input_gradient,) = backward(self.k)
+        detached: Tensor = input_gradient.detach()
+        return detached
 
 
 @dataclass(frozen=True)
 class Found:
-    """Where a search ended: x (n,), rank and condition of the Jacobian there, and how far all equations are missed."""
+    """The end of a search."""
 
     x: Tensor
+    """The input that was found, (n,)."""
     rank: int
+    """The rank of the Jacobian in the last step."""
     condition: float
+    """The condition number of the Jacobian in the last step."""
     off: float
+    """The norm of the residuals at x."""
 
 
 def solve_segment(segment: Segment, weights: Params, gradient: Params, start: Tensor) -> Search[Solved]:
-    """x (of the lowest layer's shape) from all equations of a segment, searched from `start`; rank: that of their Jacobian at the end.
+    """Solve all equations of a segment for its input x by Gauss-Newton steps.
 
-    At a kink (of ReLU, LeakyReLU) a search that must come nearer is caught. Where it was, it begins anew with every kink rounded, and
-    follows the solution while they are sharpened again; several times, at another pace.
+    The kinks of ReLU and LeakyReLU can stop a descent early. Where that happened, the search begins again at `start` with smoothed
+    activations, and follows the solution while the activations become sharp again; PACES lists the schedules that are tried.
+
+    Args:
+        segment: the segment.
+        weights: the model's weights, by parameter.
+        gradient: the gradient that was received, by parameter.
+        start: the initial x, of the shape of the lowest layer's input.
+
+    Yields:
+        The norm of the residuals, at every step.
+
+    Returns:
+        The solution, with the rank and the condition number of the Jacobian in the last step.
     """
-    found = yield from _descend(segment.missed(weights, gradient), start.flatten(), STEPS)
+    found = yield from _descend(segment.residuals(weights, gradient), start.flatten(), STEPS)
     for soft, pace, levels, steps in PACES if segment.kinked else ():
         if found.off <= SOLVED:
             break
         at = start.flatten()
         for level in range(levels):
-            at = (yield from _descend(segment.missed(weights, gradient, soft * pace**level), at, steps)).x
-        other = yield from _descend(segment.missed(weights, gradient), at, STEPS)
-        found = other if other.off <= SOLVED else found  # else it may have gone anywhere where equations are too few
+            at = (yield from _descend(segment.residuals(weights, gradient, soft * pace**level), at, steps)).x
+        other = yield from _descend(segment.residuals(weights, gradient), at, STEPS)
+        found = other if other.off <= SOLVED else found  # an unsolved search may have gone anywhere where equations are too few
     return Solved(found.x.view(start.shape), segment.equations(gradient), start.numel(), found.rank, found.condition, found.off)
 
 
-def _share(gap: Tensor, of: Tensor) -> Tensor:
-    return (gap / of.norm()).flatten() if len(of) else gap.flatten()
+def _relative(residual: Tensor, right: Tensor) -> Tensor:
+    return (residual / right.norm()).flatten() if len(right) else residual.flatten()
 
 
-def _descend(missed: Callable[[Tensor], Tensor], x: Tensor, steps: int) -> Search[Found]:
-    """Gauss-Newton steps from x, halved until they come nearer."""
-    r, rank, condition = missed(x), 0, inf
+def _descend(residuals: Callable[[Tensor], Tensor], x: Tensor, steps: int) -> Search[Found]:
+    """Take Gauss-Newton steps from x, each halved until it reduces the norm of the residuals."""
+    r, rank, condition = residuals(x), 0, inf
     chunk = max(1, AT_ONCE // max(len(r), 1))
     for _ in range(steps):
-        step, rank, condition = least_squares(_jacobian(missed, x, chunk), -r)
+        step, rank, condition = least_squares(_jacobian(residuals, x, chunk), -r)
         before = float(r.norm())
         yield before
-        tries = ((x + step / 2**half, missed(x + step / 2**half)) for half in range(HALVINGS))
-        nearer = next(((tried, gap) for tried, gap in tries if float(gap.norm()) < before), None)
+        candidates = ((x + step / 2**half, residuals(x + step / 2**half)) for half in range(HALVINGS))
+        nearer = next(((candidate, residual) for candidate, residual in candidates if float(residual.norm()) < before), None)
         if nearer is None:
             break
         x, r = nearer
@@ -152,12 +173,12 @@ def _descend(missed: Callable[[Tensor], Tensor], x: Tensor, steps: int) -> Searc
     return Found(x, rank, condition, float(r.norm()))
 
 
-def _jacobian(missed: Callable[[Tensor], Tensor], x: Tensor, chunk: int) -> Tensor:
-    """(equations, n), so many columns at once."""
+def _jacobian(residuals: Callable[[Tensor], Tensor], x: Tensor, chunk: int) -> Tensor:
+    """Compute the Jacobian (equations, n) of the residuals at x (n,), `chunk` columns at once."""
 
-    def column(way: Tensor) -> Tensor:
-        moved: Tensor = torch.func.jvp(missed, (x,), (way,))[1]
-        return moved
+    def column(direction: Tensor) -> Tensor:
+        derivative: Tensor = torch.func.jvp(residuals, (x,), (direction,))[1]
+        return derivative
 
     with quiet_forward_mode():
         columns: Tensor = torch.func.vmap(column, chunk_size=chunk)(torch.eye(len(x)).to(x))

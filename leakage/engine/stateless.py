@@ -1,4 +1,4 @@
-"""A model called with other weights in place of its own, which stay as they are."""
+"""A model as a function of its weights: the model's parameters stay unchanged."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -16,48 +16,56 @@ from leakage.engine.capabilities import capabilities_of
 class StatelessModel:
     """A model as a function of its weights and pictures.
 
-    A layer that the model holds by several names gets its weights once, and a weight that several layers share is handed to each:
-    `functional_call` alone exchanges a layer's weights by each name in turn, and leaves the wrong ones behind.
+    Unlike `functional_call` alone, this class is correct for a layer that the model has under several names, and for a weight that several
+    layers share: `functional_call` exchanges the weights of such a layer by each name in turn, and restores the wrong weights.
     """
 
     def __init__(self, model: nn.Module) -> None:
         self.model = model
-        self._places = {names[0]: names for names in _places(model)}
-        self._shared = any(len(names) > 1 for names in self._places.values())
+        self._aliases = {names[0]: names for names in _aliases(model)}
+        self._shared = any(len(names) > 1 for names in self._aliases.values())
         self._rewritten, self._fixed = capabilities_of(model).rewritten, capabilities_of(model).fixed
 
     def __call__(self, weights: dict[str, Tensor], x: Tensor) -> Tensor:
-        """The logits (B, K) with `weights`, by the names of parameters and buffers, in place of the model's own.
+        """Compute the logits (B, K) of pictures x (B, C, H, W) with other weights than those of the model.
 
-        Raises ValueError where the model cannot be computed with others than its own.
+        Args:
+            weights: by the names of parameters and buffers.
+            x: pictures (B, C, H, W).
+
+        Raises:
+            ValueError: the model can be computed with its own weights only.
         """
         if self._fixed:
             raise ValueError(self._fixed)
         if self._shared:
-            weights = {place: value for name, value in weights.items() for place in self._places.get(name, [name])}
+            weights = {alias: value for name, value in weights.items() for alias in self._aliases.get(name, [name])}
         with self.computing():
             logits: Tensor = functional_call(self.model, weights, (x,), tie_weights=False)
         return logits
 
     def at_home(self, x: Tensor) -> Tensor:
-        """The logits with the model's own weights."""
+        """Compute the logits (B, K) of pictures x (B, C, H, W) with the model's own weights."""
         with self.computing():
             logits: Tensor = self.model(x)
         return logits
 
     def computing(self) -> AbstractContextManager[object]:
-        """Within it operations that torch differentiates only once are computed by other formulas, where the model has any."""
+        """Return a context in which the model's operations can be differentiated twice; see `TwiceDifferentiable`."""
         return TwiceDifferentiable() if self._rewritten else nullcontext()
 
 
-def _places(model: nn.Module) -> Iterator[list[str]]:
-    """Of each parameter the names by which layers hold it, each layer counted once; the first is that of `named_parameters`."""
-    held: dict[Tensor, list[str]] = {}
+def _aliases(model: nn.Module) -> Iterator[list[str]]:
+    """Yield for each parameter all names under which layers have it; the first is the name in `named_parameters`.
+
+    A layer that the model has under several names counts once.
+    """
+    names: dict[Tensor, list[str]] = {}
     for prefix, layer in model.named_modules():
-        for own, value in layer._parameters.items():
+        for name, value in layer._parameters.items():
             if value is not None:
-                held.setdefault(value, []).append(f"{prefix}.{own}".lstrip("."))
-    yield from held.values()
+                names.setdefault(value, []).append(f"{prefix}.{name}".lstrip("."))
+    yield from names.values()
 
 
 def _hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
@@ -65,11 +73,11 @@ def _hardsigmoid(x: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _dense(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The same function, with a gradient that is dense."""
+    """Return the function with `sparse=False`, so that the gradient of its weights is dense."""
     signature = inspect.signature(function)
 
-    def call(*given: Any, **named: Any) -> Tensor:
-        bound = signature.bind(*given, **named)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        bound = signature.bind(*args, **kwargs)
         bound.arguments["sparse"] = False
         return function(*bound.args, **bound.kwargs)
 
@@ -77,9 +85,9 @@ def _dense(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class TwiceDifferentiable(TorchFunctionMode):
-    """Within it Hardsigmoid, by whatever name a model calls it, is computed as min(max(x + 3, 0), 6) / 6, and embeddings are dense.
+    """A context that computes Hardsigmoid as min(max(x + 3, 0), 6) / 6, and embeddings with dense gradients.
 
-    The same numbers; but torch has no second derivative of its own Hardsigmoid, and few operations for sparse gradients.
+    The outputs are the same. torch has no second derivative of its Hardsigmoid, and few operations for sparse gradients.
     """
 
     _FORMULAS: ClassVar = {F.hardsigmoid: _hardsigmoid, F.embedding: _dense(F.embedding), F.embedding_bag: _dense(F.embedding_bag)}

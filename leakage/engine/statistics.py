@@ -1,4 +1,4 @@
-"""What enters the BatchNorm layers of a model: of a batch, and as the model stores it."""
+"""Mean and variance of the inputs of a model's BatchNorm layers: those of a batch, and those that the model stores."""
 
 from torch import Tensor, nn
 
@@ -6,11 +6,14 @@ from leakage.engine.core import Statistics
 
 
 def batch_statistics(model: nn.Module, x: Tensor) -> Statistics:
-    """Mean and (biased) variance per channel of what enters each BatchNorm layer, over pictures and places; differentiable in x."""
-    found: Statistics = {}
+    """Compute the mean and the biased variance (C,) of the input of each BatchNorm layer, for pictures x (B, C, H, W).
 
-    def note(name: str, entering: Tensor) -> None:
-        found[name] = (entering.mean((0, 2, 3)), entering.var((0, 2, 3), unbiased=False))
+    Both are over pictures and positions, and differentiable in x. The result has the layers' names.
+    """
+    statistics: Statistics = {}
+
+    def note(name: str, inputs: Tensor) -> None:
+        statistics[name] = (inputs.mean((0, 2, 3)), inputs.var((0, 2, 3), unbiased=False))
 
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
     hooks = [layer.register_forward_pre_hook(lambda _, inputs, name=name: note(name, inputs[0])) for name, layer in layers.items()]
@@ -19,11 +22,11 @@ def batch_statistics(model: nn.Module, x: Tensor) -> Statistics:
     finally:
         for hook in hooks:
             hook.remove()
-    return found
+    return statistics
 
 
 def stored_statistics(model: nn.Module) -> Statistics:
-    """The running mean and variance that every BatchNorm layer keeps."""
+    """Return copies of the running mean and variance (C,) of every BatchNorm layer that stores them, by the layer's name."""
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
     return {
         name: (layer.running_mean.clone(), layer.running_var.clone())

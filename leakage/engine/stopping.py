@@ -1,4 +1,4 @@
-"""How long work is stopped from outside: it calls `should_stop` between two steps, and raises StoppedError when that returns True."""
+"""How long work is stopped: it calls `should_stop` between two steps, and raises StoppedError when `should_stop` returns True."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What an attacker can do who knows a defense, as a value that the defense offers."""
+"""Adaptive strategies: what an attacker that knows a defense can do about it, declared by the defense."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from torch import nn
 from leakage.engine.observation import Client, ClientState, Params
 from leakage.spec.declarations import StrategyDeclarations
 
-ACCOMPLICE = "accomplice."  # in a state: the gradient of a client that works with the attacker, by parameter
+ACCOMPLICE = "accomplice."  # in a state, before a parameter's name: the gradient of a client that works with the attacker
 
 
 @dataclass(frozen=True)
 class Received:
-    """What an attacker knows when it works out how large a protection's errors are.
+    """What an attacker knows when it computes the expected errors of a protection.
 
     Args:
-        update: what it works with, by parameter: in each local step an average gradient, else what was sent.
-        weights: those of the attacked round, by parameter.
-        state: what the client carried, as far as the server can compute that.
-        pictures: of the local step, or of the client.
-        number: of the round, from 1 on.
-        step: the local step of this round, from 0 on.
-        single: whether all that arrived is what the protection made of one gradient, or of one client's update.
+        update: what the attacker works with, by parameter: an average gradient for a protection of each local step, else the update.
+        weights: the weights of the attacked round, by parameter.
+        state: the client's state before the round, as far as the server can compute that.
+        pictures: the number of pictures in the local step, or of the client.
+        number: the number of the round, from 1.
+        step: the number of the local step in this round, from 0.
+        single: whether the server received the output of the protection for one gradient, or one client's update, alone.
     """
 
     update: Params
@@ -40,17 +40,17 @@ Errors: TypeAlias = Callable[[Params, Received], Params | None]
 
 @dataclass(frozen=True)
 class AdaptiveStrategy(StrategyDeclarations):
-    """One thing that an attacker can do about a defense that it knows; what pages need of it is in `StrategyDeclarations`.
+    """What an attacker that knows a defense does about it; `StrategyDeclarations` adds what pages show.
 
     Args:
-        surrogate: (client, received) -> the best differentiable imitation of the defended client.
-        invert_update: (received, state) -> what the attacker works with in place of what it received; None: that itself.
-        entry_weights: (received, state) -> how much each entry counts when gradients are compared, by parameter and of its shape;
-            unnamed parameters count 1.
-        infer_state: (received, state) -> what the client carries after this round, as far as the server can compute that.
-        latent_init: model -> what the client keeps to itself of it, as far as that can be guessed, by the names of buffers.
-        errors: (variances that come in, Received) -> the expected squared difference between what the attacker works with and its
-            replay of the true pictures: a tensor for each parameter that has one, of its shape or (); None: it does not know.
+        surrogate: (client, received update) -> the best differentiable imitation of the defended client.
+        invert_update: (received update, state) -> the update that the attacker works with; None: the received update.
+        entry_weights: (received update, state) -> the weights of the entries when gradients are compared, by parameter, of its shape;
+            parameters that are not named have weight 1.
+        infer_state: (received update, state) -> the client's state after this round, as far as the server can compute that.
+        latent_init: model -> the initial guess of random buffers that only the client knows, by the names of the buffers.
+        errors: (variances of earlier errors, Received) -> the expected squared difference between what the attacker works with and its
+            replay of the true pictures, by parameter, of its shape or (); None: the attacker does not know.
 
     Example:
         >>> import torch
@@ -68,7 +68,7 @@ class AdaptiveStrategy(StrategyDeclarations):
 
     @property
     def only_imitates(self) -> bool:
-        """Whether it is nothing but another imitation of the client: an attack that imitates no protection does nothing of it.
+        """Whether the strategy only imitates the client, so that it has no effect on an attack that imitates no protection.
 
         >>> [AdaptiveStrategy("", surrogate=lambda client, _: client).only_imitates, AdaptiveStrategy("", averaging=True).only_imitates]
         [True, False]
@@ -78,5 +78,5 @@ class AdaptiveStrategy(StrategyDeclarations):
 
     @property
     def literal(self) -> bool:
-        """Whether it works with the very numbers that the defense made: `exact`, or by `invert_update`."""
+        """Whether the strategy works with the numbers of the received update itself: it is `exact`, or has `invert_update`."""
         return self.exact or self.invert_update is not None

@@ -1,13 +1,13 @@
-"""Tensors of a model by names and patterns, as fields of a plug-in hold them (syntax "tensors")."""
+"""Tensors of a model by names and patterns: the syntax "tensors" of a plug-in's fields."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-OF = "/"  # in an update of several clients, between a client's number and the name of a tensor that arrived of it alone
+OF = "/"  # in an update of several clients, between a client's number and the name of a tensor that this client sent alone
 
 
 def name_in_model(name: str) -> str:
-    """How the model calls a tensor of an update, whose name may say first of which clients it is.
+    """Return the name that a tensor of an update has in the model: the part after the number of the client, if there is one.
 
     >>> [name_in_model(name) for name in ("linear.weight", "0/linear.weight", "before/linear.weight")]
     ['linear.weight', 'linear.weight', 'linear.weight']
@@ -16,18 +16,18 @@ def name_in_model(name: str) -> str:
 
 
 def tensors_named(text: str, names: Iterable[str], where: str = "") -> list[str]:
-    """Those of a model's tensors, in its order, that a text means: names, patterns with * and ?, `first` and `last`.
+    """Select the tensors that a text names: by name, by a pattern with * and ?, or by `first` and `last` for a layer.
 
     Args:
-        text: words apart by spaces.
-        names: of the model's tensors, in its order.
-        where: which field the text is of; then a word that means no tensor is refused.
+        text: words, separated by spaces.
+        names: the names of the model's tensors, in the model's order.
+        where: the field of the text, for the error message; empty: words that match no tensor are ignored.
 
     Returns:
-        Some of `names`.
+        The selected names, in the model's order.
 
     Raises:
-        ValueError: a word means no tensor, with the tensors that there are.
+        ValueError: `where` is given, and a word matches no tensor; the message lists the tensors.
 
     >>> tensors_named("last", ["conv.weight", "conv.bias", "linear.weight", "linear.bias"])
     ['linear.weight', 'linear.bias']
@@ -37,11 +37,11 @@ def tensors_named(text: str, names: Iterable[str], where: str = "") -> list[str]
     every, found = list(names), set[str]()
     for word in text.split():
         layer = every[0 if word == "first" else -1].rpartition(".")[0] if every else ""
-        meant = {name for name in every if (name.rpartition(".")[0] == layer if word in ("first", "last") else fnmatchcase(name, word))}
-        if where and not meant:
+        matching = {name for name in every if (name.rpartition(".")[0] == layer if word in ("first", "last") else fnmatchcase(name, word))}
+        if where and not matching:
             raise ValueError(
                 f"{where}: no tensor of this model is called {word!r}; it has {', '.join(every)}. "
                 "Name some of these, a pattern such as *.bias, or first or last."
             )
-        found |= meant
+        found |= matching
     return [name for name in every if name in found]

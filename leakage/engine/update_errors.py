@@ -12,35 +12,35 @@ from leakage.engine.tensor_names import OF, name_in_model
 
 @dataclass(frozen=True)
 class Sent:
-    """A client's update, and the gradients of its local steps, as numbers: what becomes of an error in each step follows by derivatives.
-
-    steps    how many pictures each step had, and its gradient
-    update   what the protocol makes of these
-    leaf     the same, as what goes on from there
-    """
+    """A client's computation with one number in place of each tensor: its derivatives say how an error in a step changes the update."""
 
     steps: tuple[tuple[int, Params], ...]
+    """For each local step, its number of pictures and its gradient."""
     update: Params
+    """What the protocol computes from these gradients."""
     leaf: Params
+    """A leaf tensor for each parameter, which stands for `update` in what the server computes."""
     pictures: int
+    """The number of the client's pictures."""
 
 
 @torch.enable_grad()
 def expected_errors(federation: Federation, attacked: Round, inverted: Params, state: ClientState) -> Params | None:
-    """The expected squared error of each entry of the average gradient in what the attacker works with.
+    """Compute the expected squared error of each entry of the average gradient that the attacker works with.
 
-    The variances of independent errors are added up: each protection says what becomes of them, and what it adds (`Defense.errors`). How
-    much an error in one local step counts follows from the protocol with one number for each tensor, and from `to_gradient`: to first
-    order, that is as if the errors of one local step did not move the next one's gradient.
+    The variances of independent errors add up. Each protection returns the variances behind it, given those before it
+    (`AdaptiveStrategy.errors`). The factor of an error in a local step is a derivative of the protocol and of `to_gradient`, computed with
+    one number for each tensor. This is a first-order approximation: the errors of a local step do not change the gradient of the next.
 
     Args:
-        federation: the setting, as the attacker knows it.
-        attacked: the round.
-        inverted: what the attacker works with in place of its update.
-        state: what the client carried before, as far as the server can compute that.
+        federation: protocol, protections and threat model.
+        attacked: the attacked round.
+        inverted: the update that the attacker works with in place of the received update, by parameter.
+        state: the client's state before the round, as far as the server can compute that.
 
     Returns:
-        By parameter, of its shape or (); {} where the replay of the true pictures is exact, None where the attacker does not know.
+        Variances by parameter, of its shape or (); {} without protections; None for a naive attacker, or where a protection's errors are
+        unknown.
     """
     if not federation.adaptive:
         return None
@@ -49,30 +49,31 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
     every = list[Sent]()
     scalars = {name: torch.zeros(()) for name in attacked.weights}
     count = attacked.count
-    client = federation.aggregation.merge_clients([_noting(federation, every)] * federation.aggregation.members)
+    client = federation.aggregation.merge_clients([_recording_client(federation, every)] * federation.aggregation.members)
     update, _ = client(scalars, torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), {})
     members, number = federation.aggregation.members, federation.attacked_round
     received = Received(inverted, attacked.weights, state, count, number, single=members == 1)
     try:
-        arrived = [_of_one_client(federation, sent, received) for sent in every]
+        by_client = [_of_one_client(federation, sent, received) for sent in every]
         total = Params()
         for name, value in federation.to_gradient(update, Round(scalars, update, {}, count)).items():
-            of = name_in_model(name)
-            leaf_gradients = torch.autograd.grad(value, [sent.leaf[of] for sent in every], retain_graph=True, allow_unused=True)
-            for leaf_gradient, variances in zip(leaf_gradients, arrived, strict=True):
-                if leaf_gradient is not None and of in variances:
-                    total[name] = total.get(name, torch.zeros(())) + leaf_gradient.detach().square().to(variances[of]) * variances[of]
+            parameter = name_in_model(name)
+            leaf_gradients = torch.autograd.grad(value, [sent.leaf[parameter] for sent in every], retain_graph=True, allow_unused=True)
+            for leaf_gradient, variances in zip(leaf_gradients, by_client, strict=True):
+                if leaf_gradient is not None and parameter in variances:
+                    factor = leaf_gradient.detach().square().to(variances[parameter])
+                    total[name] = total.get(name, torch.zeros(())) + factor * variances[parameter]
     except _UnknownError:
         return None
     return total
 
 
 class _UnknownError(Exception):
-    """A protection whose errors the attacker does not know."""
+    """The attacker does not know the errors of a protection."""
 
 
-def _noting(federation: Federation, every: list[Sent]) -> Client:
-    """A client whose gradients are numbers, which notes what it sends."""
+def _recording_client(federation: Federation, every: list[Sent]) -> Client:
+    """Return a client that computes with one number for each tensor, and appends what it sends to `every`."""
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         steps = list[tuple[int, Params]]()
@@ -90,7 +91,7 @@ def _noting(federation: Federation, every: list[Sent]) -> Client:
 
 
 def _of_one_client(federation: Federation, sent: Sent, received: Received) -> Params:
-    """The variances in what one client sends. Raises _UnknownError."""
+    """Compute the variances of the errors in one client's update, by parameter. Raises _UnknownError."""
     whole = {name: value for name, value in received.update.items() if OF not in name}
     gradient = federation.to_gradient(whole, Round(received.weights, whole, received.state, received.pictures))
     total = Params()
@@ -104,11 +105,11 @@ def _of_one_client(federation: Federation, sent: Sent, received: Received) -> Pa
 
 
 def _through(federation: Federation, stage: str, incoming: Params, received: Received) -> Params:
-    """The variances behind the protections of that stage. Raises _UnknownError."""
-    for own in federation.protections:
-        if own.defense.stage == stage:
-            left = own.strategy.errors(incoming, received)
-            if left is None:
+    """Compute the variances behind the protections of a stage, given those before them. Raises _UnknownError."""
+    for protection in federation.protections:
+        if protection.defense.stage == stage:
+            outgoing = protection.strategy.errors(incoming, received)
+            if outgoing is None:
                 raise _UnknownError
-            incoming = left
+            incoming = outgoing
     return incoming

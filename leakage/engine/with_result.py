@@ -1,4 +1,4 @@
-"""The values that a generator yields, with what it returned kept for afterwards."""
+"""An iterator over a generator that keeps the generator's return value."""
 
 from collections.abc import Generator, Iterator
 from typing import Generic, TypeVar
