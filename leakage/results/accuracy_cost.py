@@ -1,4 +1,4 @@
-"""What protection costs: how good a model gets behind it, out of the table in assets/, or trained here by the table's own recipe."""
+"""The accuracy cost of protections: how good a model gets behind them, from the table in assets/ or from a training on this machine."""
 
 import json
 import math
@@ -23,15 +23,15 @@ from leakage.spec.tasks import Training
 from leakage.spec.threat_model import format_value
 
 ACCURACY_COSTS = ROOT / "assets" / "accuracy_cost.json"
-RECIPE = ("model", "rounds", "pictures", "batch")  # what rows of the table that can be compared have in common
+RECIPE = ("model", "rounds", "pictures", "batch")  # two rows of the table can be compared if these are equal
 INFINITE = "∞"
 UNCERTAIN = "{:.1f} percentage points {}; too few trainings to be certain"
 SAME_MEAN = "the same mean; too few trainings to be certain"
-SMALL = 1.0  # percentage points: where the difference lies within them with 95 % confidence, it is called small
+SMALL = 1.0  # percentage points: a difference that is smaller with 95 % confidence is called small
 NO_DIFFERENCE = "differs by less than 1 percentage point"
 BUDGET = "Privacy budget (epsilon)"
 
-EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
+EPSILONS = {  # heading of a column -> its explanation; in the order of `Cost.epsilons`
     f"{BUDGET} of that training, not sampled": (
         "Differential privacy of one picture in the training whose accuracy stands here, as it was trained: "
         "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing."
@@ -48,30 +48,28 @@ EPSILONS = {  # above a column -> what it says; in the order of `Cost.epsilons`
 
 @dataclass(frozen=True)
 class Cost:
-    """A training behind protections, and what has to be said beside its accuracy.
-
-    recipe       which model, data and rounds; empty where there is no table
-    blank        why there is no accuracy; empty where there is one
-    accuracies   of the test pictures, one accuracy for each seed
-    difference   from the training without protection, in words; empty for that training itself
-    sampled      epsilon of that training, were its batches drawn at random; infinite where it bounds nothing, None where none is promised
-    unsampled    the same as it was trained: every picture once in each pass
-    """
+    """The accuracy and the privacy budget of a training behind protections, and the sentences that stand beside them."""
 
     recipe: str = ""
+    """The model, data and rounds of the training, in words; empty where there is no table."""
     blank: str = "not measured"
+    """Why there is no accuracy; empty where there is one."""
     accuracies: tuple[float, ...] = ()
+    """The accuracy on the test pictures, for each seed."""
     difference: str = ""
+    """The difference from the training without protection, in words; empty for that training itself."""
     sampled: float | None = None
+    """Epsilon of the training if its batches were drawn at random: infinite if it bounds nothing, None if the protection promises none."""
     unsampled: float | None = None
+    """Epsilon of the training as it was run, with every picture once in each pass: infinite or None as in `sampled`."""
 
     @property
     def accuracy(self) -> float | None:
-        """The mean over seeds."""
+        """The mean accuracy over seeds; None if nothing was measured."""
         return mean(self.accuracies) if self.accuracies else None
 
     def epsilons(self, sent: float | None) -> list[float | None]:
-        """In the order of EPSILONS, beside that of what was sent."""
+        """Return the epsilons in the order of EPSILONS, with `sent` (epsilon of what the client sent) as the last."""
         return [self.unsampled, self.sampled, sent]
 
 
@@ -80,14 +78,17 @@ UNKNOWN = Cost()
 
 @dataclass(frozen=True)
 class Trained:
-    """What was measured of a training: an accuracy for each seed, and its epsilon where a protection promises one."""
+    """The measured result of a training: an accuracy for each seed, and its epsilon if a protection promises one."""
 
     accuracies: tuple[float, ...]
     privacy: TrainingPrivacy | None = None
 
 
 def cost(runs: RunReader, experiment: Experiment, known: Catalog) -> Cost:
-    """What the protections of this experiment cost a training; no accuracy where its model is not the table's, or none was measured."""
+    """Return what the protections of an experiment cost a training.
+
+    The result has no accuracy, and says why, where the experiment's model is not the model of the table or where nothing was measured.
+    """
     if not table():
         return UNKNOWN
     recipe = recipe_words(known)
@@ -101,27 +102,31 @@ def cost(runs: RunReader, experiment: Experiment, known: Catalog) -> Cost:
         blank="",
         accuracies=found.accuracies,
         difference=difference(found.accuracies, plain.accuracies) if plain and experiment.defenses else "",
-        sampled=in_full(found.privacy.sampled) if found.privacy else None,
-        unsampled=in_full(found.privacy.unsampled) if found.privacy else None,
+        sampled=epsilon_of_json(found.privacy.sampled) if found.privacy else None,
+        unsampled=epsilon_of_json(found.privacy.unsampled) if found.privacy else None,
     )
 
 
-def in_full(epsilon: float | None) -> float:
-    """An epsilon that somebody promised: JSON keeps an infinite one as None."""
+def epsilon_of_json(epsilon: float | None) -> float:
+    """Return an epsilon as a number: None, as JSON stores an infinite epsilon, becomes infinity."""
     return math.inf if epsilon is None else epsilon
 
 
 def epsilon_words(epsilon: float | None, digits: int = 2) -> str:
-    """An epsilon for a reader.
+    """Write an epsilon as text, rounded to `digits` decimals.
 
-    >>> [epsilon_words(one) for one in (4.387, math.inf, None)]
+    >>> [epsilon_words(epsilon) for epsilon in (4.387, math.inf, None)]
     ['4.39', '∞', '–']
     """
     return "–" if epsilon is None else INFINITE if math.isinf(epsilon) else f"{epsilon:.{digits}f}"
 
 
 def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
-    """How accuracies behind a protection differ from those without, as far as so many trainings can tell.
+    """Describe how accuracies behind a protection differ from those without, as far as so few trainings can show.
+
+    Args:
+        behind: the accuracy of each training behind the protection, in [0, 1].
+        plain: the accuracy of each training without protection, in [0, 1].
 
     >>> difference([0.9, 0.91, 0.92], [0.97, 0.98, 0.99])
     'drop of 7.0 percentage points, 4.7 to 9.3 with 95 % confidence'
@@ -145,18 +150,18 @@ def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
 
 
 def heading(costs: Sequence[Cost]) -> str:
-    """What stands above a column of accuracies.
+    """Write the heading of a column of accuracies: the recipe and how many seeds.
 
     >>> heading([Cost("LeNet on MNIST, 6 rounds", accuracies=(0.9,)), Cost("LeNet on MNIST, 6 rounds", accuracies=(0.8, 0.9, 1.0))])
     'Accuracy of LeNet on MNIST, 6 rounds, 1 to 3 seeds'
     """
-    recipe = next((one.recipe for one in costs if one.recipe), "")
-    seeds = [len(one.accuracies) for one in costs if one.accuracies]
+    recipe = next((cost.recipe for cost in costs if cost.recipe), "")
+    seeds = [len(cost.accuracies) for cost in costs if cost.accuracies]
     return ", ".join([f"Accuracy of {recipe}" if recipe else "Accuracy", *([seeds_words(seeds)] if seeds else [])])
 
 
 def seeds_words(counts: Sequence[int]) -> str:
-    """How many seeds.
+    """Write the smallest and the largest count of seeds as text.
 
     >>> seeds_words([1]), seeds_words([3, 3]), seeds_words([3, 1])
     ('one seed', '3 seeds', '1 to 3 seeds')
@@ -169,13 +174,13 @@ def seeds_words(counts: Sequence[int]) -> str:
 
 
 def recipe_words(known: Catalog) -> str:
-    """Model, data and rounds of the table."""
+    """Describe the model, data and rounds of the table."""
     rounds = (table() or {})["recipe"]["rounds"]
     return f"{scene_words(known)}, {rounds} round{'' if rounds == 1 else 's'}"
 
 
 def scene_words(known: Catalog) -> str:
-    """Model and data of the table."""
+    """Describe the model and data of the table."""
     recipe = (table() or {})["recipe"]
     model = Part(id=recipe["model"]["id"], fields=recipe["model"]["fields"])
     entry = known.models.find(model.id)
@@ -186,20 +191,20 @@ def scene_words(known: Catalog) -> str:
 
 
 def same_model(model: Part, known: Catalog) -> bool:
-    """Whether this is the model whose accuracies the table has."""
+    """Return whether a model is the model of the table, with the same fields."""
     found = table()
     return found is not None and filled("model", model, known) == filled("model", Part(**found["recipe"]["model"]), known)
 
 
 def same_scene(experiment: Experiment, known: Catalog) -> bool:
-    """Whether what is attacked is the table's model with pictures of the table's data as it takes them: one plot may show both."""
+    """Return whether an experiment attacks the model and data of the table, so that one plot may show its leakage and its accuracy."""
     asked, shape = training((), known), (experiment.channels, experiment.size, experiment.size)
     alike = asked is not None and shape == asked.image_shape and {picture.source for picture in experiment.pictures} == {asked.data}
     return alike and same_model(experiment.model, known)
 
 
 def trained(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Trained | None:
-    """The training behind these protections, of the table, or else of this machine; None where nobody measured it."""
+    """Return the training behind these protections from the table, or from this machine's runs; None if there is no finished training."""
     if listed := in_table(defenses, known):
         return listed
     run = training_of(runs, defenses, known)
@@ -208,21 +213,27 @@ def trained(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Traine
 
 
 def in_table(defenses: Sequence[Part], known: Catalog) -> Trained | None:
-    """Out of the table. Of several steps of the server the best: a protection is judged by what can be had with it."""
+    """Return the training behind these protections from the table; None if the table has none.
+
+    Of several server learning rates, take the rate with the best mean accuracy: a protection is judged by the best training it permits.
+    """
     wanted, found = [with_defaults(part, known) for part in defenses], table()
     alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)] if found else []
-    measured = [row for row in alike if row["accuracy"] and [with_defaults(Part(**one), known) for one in row["defenses"]] == wanted]
+    measured = [row for row in alike if row["accuracy"] and [with_defaults(Part(**part), known) for part in row["defenses"]] == wanted]
     best = max(measured, key=lambda row: mean(row["accuracy"]), default=None)
     return Trained(tuple(best["accuracy"]), privacy_of(best)) if best else None
 
 
 def privacy_of(row: dict[str, Any]) -> TrainingPrivacy | None:
-    """Epsilon of a training of the table."""
+    """Return the epsilons of a row of the table; None if the row has none."""
     return TrainingPrivacy.model_validate(row["epsilon"]) if row.get("epsilon") else None
 
 
 def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
-    """The training that would fill the table's row, with a day's time for it; None where there is no table, or it cannot be asked."""
+    """Return the training task that would fill the table's row for these protections, with a time limit of a day.
+
+    None where there is no table, or where the task is not valid with these plug-ins.
+    """
     found = table()
     try:
         return Training(**found["recipe"], defenses=tuple(defenses), max_seconds=24 * 3600).resolve(known) if found else None
@@ -231,14 +242,17 @@ def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
 
 
 def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Run | None:
-    """This machine's latest run of that training with today's code: one that ended well, else however it stands."""
+    """Return this machine's latest run of the training behind these protections that today's code computed on the CPU.
+
+    A finished run comes before a later run in another state. None if there is no such run.
+    """
     asked = training(defenses, known)
     found = [run for run in runs.equal("train", asked.digest()) if on_device(run.version, CPU) == known.version] if asked else []
     return next((run for run in found if run.status == "done"), None) or next(iter(found), None)
 
 
 def table() -> dict[str, Any] | None:
-    """What benchmarks/published/accuracy_cost.py left."""
+    """Return the table that benchmarks/published/accuracy_cost.py wrote; None if the file is missing."""
     return _read(ACCURACY_COSTS, ACCURACY_COSTS.stat().st_mtime_ns) if ACCURACY_COSTS.exists() else None
 
 
@@ -248,12 +262,12 @@ def _read(path: Path, _changed: int) -> dict[str, Any]:
 
 
 def with_defaults(part: Part, known: Catalog) -> Part:
-    """A protection with every field; as it is where this program knows no such protection."""
+    """Return a protection with defaults filled in; unchanged if the catalog does not have it."""
     return filled("defense", part, known)
 
 
 def filled(kind: str, part: Part, known: Catalog) -> Part:
-    """A plug-in with every field; as it is where this program knows none of that name."""
+    """Return a plug-in of a kind with defaults filled in; unchanged if the catalog does not have it."""
     try:
         return Part(id=part.id, fields=known.of(kind).get(part.id).resolve(part.fields))
     except CatalogError:

@@ -1,4 +1,4 @@
-"""For whoever runs the server: how its store stands, what is cleaned away, what is taken out. No pictures of uploads leave it."""
+"""The admin commands of a server: show the state of its store, clean it, repair it, export it. No pictures of uploads leave it."""
 
 import argparse
 import datetime
@@ -19,14 +19,14 @@ from leakage.settings import Settings
 
 HOUR, DAY = 3600.0, 24 * 3600.0
 WHOLE = "{} is not damaged, or not there yet."
-HERE = 60.0  # seconds since a server last said that it lives
+HERE = 60.0  # seconds after its last sign of life during which a server counts as running
 FILES = ("experiment.json", "curves.csv", "final.png")
 COLUMNS = ("id", "kind", "status", "asked", "seconds", "how")
 log = logging.getLogger("leakage")
 
 
 def options(admin: argparse.ArgumentParser) -> None:
-    """What follows `admin` on the command line."""
+    """Add the actions of `admin` and their options to the command line."""
     actions = admin.add_subparsers(dest="action", required=True)
     actions.add_parser("status", help="how full the store is, what waits and runs, whether a server is here")
     actions.add_parser("repair", help="look a store through, and save what can be read of a damaged one; no server may run meanwhile")
@@ -38,7 +38,12 @@ def options(admin: argparse.ArgumentParser) -> None:
 
 
 def perform(given: argparse.Namespace, config: Settings) -> None:
-    """Do what `given` says. Raises FileExistsError for a folder that has something in it, and BrokenHomeError."""
+    """Perform the action that was given on the command line.
+
+    Raises:
+        FileExistsError: the folder of an export is not empty.
+        BrokenHomeError: the store cannot be repaired.
+    """
     if given.action == "repair":
         salvaged = save_if_damaged(config, seconds=HOUR)
         log.info("%s", salvaged.words(config) if salvaged else WHOLE.format(config.store))
@@ -49,10 +54,10 @@ def perform(given: argparse.Namespace, config: Settings) -> None:
             for line in status(store, config):
                 log.info("%s", line)
         elif given.action == "clean":
-            kept = remove_kept(config, before=time.time() - given_or(given.uploads, config.upload_days) * DAY)
+            kept = remove_kept(config, before=time.time() - days_or_default(given.uploads, config.upload_days) * DAY)
             if kept:
                 log.info("%d files of damaged stores removed.", kept)
-            for line in clean(store, given_or(given.uploads, config.upload_days), given_or(given.unseen, config.owner_days)):
+            for line in clean(store, days_or_default(given.uploads, config.upload_days), days_or_default(given.unseen, config.owner_days)):
                 log.info("%s", line)
         else:
             log.info("%d attacks are in %s; runs.csv lists them.", export(store, given.out), given.out)
@@ -60,13 +65,13 @@ def perform(given: argparse.Namespace, config: Settings) -> None:
         store.close()
 
 
-def given_or(given: float | None, default: float) -> float:
-    """What was given, in days, if it was."""
+def days_or_default(given: float | None, default: float) -> float:
+    """Return the given number of days, or the default if none was given."""
     return default if given is None else given
 
 
 def status(store: Store, config: Settings) -> Iterator[str]:
-    """How a store stands, a line for each thing."""
+    """Yield the state of a store as lines of text: the server, space, runs, the queue and owners."""
     runs, now = store.everything(), time.time()
     states, recorded = [run.status for run in runs], len(store.note(RECORDINGS) or {})
     used = (1 - store.housekeeping.free()) * (1 - SHARE) * config.store_mb
@@ -91,7 +96,13 @@ def status(store: Store, config: Settings) -> Iterator[str]:
 
 
 def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
-    """Remove runs with uploads older than so many days and those of owners unseen for so many, and make room; say what went."""
+    """Remove old runs, make room, and yield sentences on what was removed.
+
+    Args:
+        store: the store.
+        uploads: the age in days from which runs with uploads are removed.
+        unseen: the days without a visit after which an owner's runs are removed.
+    """
     before, now = len(store.everything()), time.time()
     store.sweep(uploads_before=now - uploads * DAY, unseen_before=now - unseen * DAY)
     yield f"{before - len(store.everything())} runs removed: uploads older than {uploads:g} days, owners not seen for {unseen:g}."
@@ -100,7 +111,11 @@ def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
 
 
 def export(store: Store, out: Path) -> int:
-    """A folder per finished attack with its FILES, and runs.csv; how many attacks."""
+    """Write a folder of FILES for each finished attack without uploads, and runs.csv; return the number of attacks.
+
+    Raises:
+        FileExistsError: `out` is not empty.
+    """
     if out.exists() and any(out.iterdir()):
         raise FileExistsError(f"{out} has something in it already. Give --out a folder that is new or empty.")
     out.mkdir(parents=True, exist_ok=True)

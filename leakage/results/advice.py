@@ -1,11 +1,11 @@
-"""What to demand of a vendor, and what risk remains, whatever an answer of the page Ask says; with the lessons that show why."""
+"""What to demand of a vendor, and which risk remains after any answer of the page Ask, each with the lesson that explains it."""
 
 SUMS, ADVICE = "10-sums", "12-what-to-do"  # lessons
 DEMANDS: tuple[tuple[str, str], ...] = (  # a demand, and the lesson that shows why
-    ("Epsilon and delta after the whole training, not after one upload; and of whom: one picture, or one patient with many.", ADVICE),
+    ("Epsilon and delta after the whole training, not after one upload; and for what: one picture, or one patient with many.", ADVICE),
     ("Where the noise is added. If the server adds it, the server has seen the update without it.", ADVICE),
     ("How many phones are in a sum at least, and who keeps the server from inventing them.", SUMS),
-    ("Who can check that the model which the server sends is the one that was agreed on.", SUMS),
+    ("How you can check that the model which the server sends is the agreed model.", SUMS),
     ("The accuracy behind the protection, on pictures like yours.", ADVICE),
     ("A test like this one on the vendor's own network, with a control, and with the attacks named.", ADVICE),
 )

@@ -1,4 +1,4 @@
-"""Every protection that was measured beforehand: what leaked to its best attacker, and what it cost a training."""
+"""Every protection of the precomputed results: how much its strongest attacker saw, and what the protection cost a training."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,28 +20,31 @@ MARKED = "The rows nearest to your question are marked; their attackers are play
 
 @dataclass(frozen=True)
 class Alternative:
-    """A protection of the precomputed results.
-
-    Args:
-        chosen: whether its row is one of the nearest to the question.
-        seen: what its best attacker saw, of how many runs.
-        attacker: that attacker.
-    """
+    """A protection of the precomputed results."""
 
     title: str
     stack: tuple[Part, ...]
     chosen: bool
+    """Whether its row is among the rows nearest to the question."""
     seen: str
+    """What its strongest attacker saw, and in how many runs."""
     attacker: str
+    """Its strongest attacker, in words."""
     cost: Cost
 
 
 def alternatives(
     asked: Experiment, reader: RunReader, known: Catalog, named: Callable[[str], str] = lambda title: title
 ) -> list[Alternative]:
-    """Every protection that was measured beforehand; the rows nearest to an experiment are marked. First come those of another table.
+    """List every protection of the precomputed results, and mark the rows nearest to an experiment.
 
-    `named`: how the reader names who takes part.
+    The rows of another table than the main one come first.
+
+    Args:
+        asked: the experiment whose nearest rows are marked.
+        reader: the runs, for trainings on this machine.
+        known: the plug-ins.
+        named: puts a title into the words that the reader uses for the clients.
     """
     rows = nearest(asked, known)
     lines = [line for line in matrix(known) if line.duels]

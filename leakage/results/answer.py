@@ -1,4 +1,4 @@
-"""The answer to a question of the page Ask: what its attacks and their controls came to, and what may be said of it."""
+"""The answer to a question of the page Ask: what its attacks and their controls showed, and what may be concluded."""
 
 import time
 from collections.abc import Sequence
@@ -27,47 +27,46 @@ PROVES_NOTHING = "Nothing recognized, and that proves nothing."
 
 @dataclass(frozen=True)
 class Answer:
-    """What may be said.
-
-    word      LEAK, NOT_SAFE, ASKING while nothing leaks and runs are left, or GONE where nothing leaks and runs were deleted
-    people    word of a verdict -> of how many pictures it was the worst
-    total     how many pictures were attacked
-    seconds   that the attacks took together
-    best      the run that shows most; None while none has shown or ended
-    rows      of the attacks, without the controls
-    cut       runs that did not come to their own answer: stopped, failed, or not done yet
-    idle      id of an attack that does not apply here -> why: it was not tried
-    begun     ids of the attacks that were begun
-    tried     those among them that came to an answer, or showed something before
-    control   the same pictures without protection; None where no protection was asked about
-    labels    of how many pictures their label was named; None while no run has named any
-    promise   of differential privacy, as the runs state it; None where they state none
-    protected whether a protection was asked about
-    when      when its runs were computed, to be appended to a sentence
-    stronger  an attack that came further in the nearest precomputed rows than all that were tried, and how far; empty: none did
-    """
+    """The answer to a question of the page Ask."""
 
     word: str
+    """LEAK, NOT_SAFE, ASKING (nothing leaks so far, and runs are left), or GONE (nothing leaks, and runs were deleted)."""
     people: dict[str, int]
+    """For each word of a verdict, the number of pictures for which it was the worst."""
     total: int
+    """The number of pictures that were attacked."""
     seconds: float
+    """The computing time of the attacks together, in seconds."""
     best: Row | None
+    """The run that shows most; None while no run has a verdict."""
     rows: tuple[Row, ...]
+    """The attacks, without the controls."""
     open: int
+    """The number of attacks that wait or run."""
     cut: int
+    """The number of attacks without a final answer: stopped, failed, or not finished."""
     begun: frozenset[str]
+    """The ids of the attacks that were started."""
     tried: frozenset[str]
+    """The ids of the attacks that came to an answer, or showed something before they were stopped."""
     idle: dict[str, str] = field(default_factory=dict)
+    """For the id of each attack that does not apply here, the reason. Such an attack was not tried."""
     control: Control | None = None
+    """The results on the same pictures without protection; None if the question names no protection."""
     labels: LabelsRead | None = None
+    """The number of pictures whose label was predicted; None while no run has predicted any."""
     promise: Promise | None = None
+    """The differential privacy that the runs report; None if they report none."""
     protected: bool = False
+    """Whether the question names a protection."""
     when: str = ""
+    """The time at which the runs were computed, in words that continue a sentence."""
     stronger: str = ""
+    """An attack that came further in the nearest precomputed rows than all that were tried, and how far; empty if there is none."""
 
     @property
     def recognized(self) -> int:
-        """How many pictures were recognizable or singled out."""
+        """The number of pictures that were recognizable or singled out."""
         return sum(self.people.get(word, 0) for word in LEAKS)
 
     @property
@@ -87,13 +86,13 @@ class Answer:
 
     @property
     def doubts(self) -> list[str]:
-        """What a failed answer must be read beside: a stronger attack that was not played, and the control."""
+        """Sentences that qualify a failed answer: a stronger attack that was not played, and the control."""
         words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
         return words + ([self.control.in_headline(self.recognized)] if self.control and self.control.total else [])
 
     @property
     def played(self) -> str:
-        """How many attacks were played, how often, and how many of the planned runs have no answer."""
+        """A sentence on how many attacks were played, in how many runs, and how many of the planned runs have no answer."""
         answered, runs = sum(row.answered or row.shows for row in self.rows), len(self.rows)
         words = f"{counted(len(self.tried), 'attack')} {'was' if len(self.tried) == 1 else 'were'} played, in {counted(answered, 'run')}"
         missing = runs - answered
@@ -101,19 +100,19 @@ class Answer:
 
     @property
     def decision(self) -> str:
-        """What somebody may go by who decides."""
+        """What a decision should assume; empty while there is no answer."""
         if self.word == LEAK:
             return "Decide as if the people who run the server had such pictures: sending updates in this way does not keep them private."
         return "Decide as if it may leak: a failed attack proves nothing." if self.word == NOT_SAFE else ""
 
     @property
     def meaning(self) -> str:
-        """What the word of the picture of which most was shown stands for."""
+        """The meaning of the worst verdict."""
         return next((MEANING[word] for word in self.people if word in VERDICTS), "")
 
     @property
     def seen(self) -> str:
-        """What could be seen, of how many."""
+        """A sentence on how many pictures were shown, and how well."""
         counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
         unknown = self.people.get(CUT_SHORT, 0)
         words = f"Of {counted(self.total - unknown, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
@@ -121,12 +120,19 @@ class Answer:
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
-    """The answer as far as the runs have come; so many others of it are `gone`."""
+    """Return the answer as far as the runs have come.
+
+    Args:
+        reader: the runs and what they recorded.
+        runs: the attacks and controls of the question that still exist.
+        known: the plug-ins.
+        gone: the number of runs of the question that were deleted.
+    """
     every = {run.id: Experiment.model_validate_json(run.experiment) for run in runs}
     main = [run for run in runs if not is_control(every[run.id], list(every.values()))]
-    told, worst, begun, tried = rows(reader, main, known), dict[str, str](), set[str](), set[str]()
+    main_rows, worst, begun, tried = rows(reader, main, known), dict[str, str](), set[str](), set[str]()
     idle = dict[str, str]()
-    for run, row in zip(main, told, strict=True):
+    for run, row in zip(main, main_rows, strict=True):
         asked = every[run.id]
         if row.inapplicable:
             idle[asked.attack.id] = row.inapplicable
@@ -134,35 +140,35 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
             begun.add(asked.attack.id)
         if row.answered or row.shows:
             tried.add(asked.attack.id)
-        for picture, found in words_of(run, row):
+        for picture, found in picture_words(run, row):
             worst[picture] = min(worst.get(picture, INAPPLICABLE), found, key=SEVERITY.index)
     people = {word: count for word in SEVERITY if (count := sum(found == word for found in worst.values()))}
     open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
-    best = max(told, key=worst_case.reach_of, default=None)
+    best = max(main_rows, key=worst_case.reach_of, default=None)
     return Answer(
         word=LEAK if leaks else ASKING if open_runs else GONE if gone else NOT_SAFE,
         people=people,
         total=len(worst),
         seconds=sum(end.seconds or 0.0 for run in main if (end := run.outcome(AttackEnd))),
         best=best if best and best.verdict else None,
-        rows=tuple(told),
+        rows=tuple(main_rows),
         open=open_runs,
-        cut=sum(not row.answered and not row.inapplicable for row in told),
+        cut=sum(not row.answered and not row.inapplicable for row in main_rows),
         idle={attack: why for attack, why in idle.items() if attack not in begun | tried},
         begun=frozenset(begun | tried),
         tried=frozenset(tried),
         control=_control(reader, [run for run in runs if run not in main], known),
-        labels=labels_read(reader, main, told),
+        labels=labels_read(reader, main, main_rows),
         promise=stated([(meta.update.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
-        protected=any(one.defenses for one in every.values()),
+        protected=any(experiment.defenses for experiment in every.values()),
         when=computed(runs),
         stronger=stronger([every[run.id] for run in main], tried, known),
     )
 
 
 def computed(runs: Sequence[Run]) -> str:
-    """When runs were computed, to be appended to a sentence; "" while none has ended."""
+    """Write when runs were computed, as words that continue a sentence; "" if none has ended."""
     ended = [run.finished for run in runs if run.finished]
     if not ended:
         return ""
@@ -170,55 +176,55 @@ def computed(runs: Sequence[Run]) -> str:
     return f", computed at {first} UTC" if first == last else f", computed from {first} to {last} UTC"
 
 
-def words_of(run: Run, row: Row) -> list[tuple[str, str]]:
-    """Every picture of a run as text, with the word of its verdict, or why it has none."""
+def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
+    """List the pictures of a run as JSON text, each with the word of its verdict or the reason why it has none."""
     end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
     words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
     missing = INAPPLICABLE if row.inapplicable else CUT_SHORT
-    return [(picture.model_dump_json(), words[place] if place < len(words) else missing) for place, picture in enumerate(asked.pictures)]
+    return [(picture.model_dump_json(), words[index] if index < len(words) else missing) for index, picture in enumerate(asked.pictures)]
 
 
 def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control | None:
-    """What the controls came to; None where there are none."""
+    """Return the result of the control runs; None if there are none."""
     if not runs:
         return None
-    told = rows(reader, list(runs), known)
-    ended = [(run, row) for run, row in zip(runs, told, strict=True) if row.answered or row.shows]
+    controls = rows(reader, list(runs), known)
+    ended = [(run, row) for run, row in zip(runs, controls, strict=True) if row.answered or row.shows]
     worst = dict[str, str]()
-    for picture, word in (pair for run, row in ended for pair in words_of(run, row)):
+    for picture, word in (pair for run, row in ended for pair in picture_words(run, row)):
         worst[picture] = min(worst.get(picture, INAPPLICABLE), word, key=SEVERITY.index)
     return Control(
         seen=sum(word in LEAKS for word in worst.values()),
         total=len(worst),
         open=sum(run.status in OPEN for run in runs),
-        cut=len(told) - len(ended),
-        attacks=tuple(dict.fromkeys(row.attack for row in told)),
-        how=max(told, key=worst_case.reach_of).words or "",
+        cut=len(controls) - len(ended),
+        attacks=tuple(dict.fromkeys(row.attack for row in controls)),
+        how=max(controls, key=worst_case.reach_of).words or "",
     )
 
 
 def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog) -> str:
-    """The attack that came further in the nearest rows than each of those that were played, by id, and how far; "" where none did.
+    """Name the attack that came further in the nearest precomputed rows than those that were played, and how far; "" if there is none.
 
-    Further: in more runs the picture was shown, or it was shown better by more than another seed makes. Only attackers that the scenario
-    permits count: one that averages rounds needs several, and a naive one stays naive.
+    An attack came further if it showed the picture in more runs, or better by more than another seed makes. Only attackers that the
+    scenario permits count: an attacker that averages rounds needs several rounds, and a naive attacker stays naive.
     """
     if not experiments:
         return ""
-    asked = next((one for one in experiments if one.assume.adaptive), experiments[0])
+    asked = next((experiment for experiment in experiments if experiment.assume.adaptive), experiments[0])
     permitted = set(worst_case.attackers(asked, known)) - (worst_case.averaging(known) if asked.rounds == 1 else set())
     permitted = permitted if asked.assume.adaptive else {NAIVE}
     cells = dict[str, Cell]()
-    for one in nearest(asked, known).attackers.values():
-        before = cells.get(one.attack.id)
-        if one.who in permitted and (before is None or reach(one.cell) > reach(before)):
-            cells[one.attack.id] = one.cell
+    for attacker in nearest(asked, known).attackers.values():
+        before = cells.get(attacker.attack.id)
+        if attacker.who in permitted and (before is None or reach(attacker.cell) > reach(before)):
+            cells[attacker.attack.id] = attacker.cell
     *fractions, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
     further = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
     others = {
         attack: cells[attack]
-        for attack, own in further.items()
-        if [*own[:-1]] > fractions or ([*own[:-1]] == fractions and own.psnr > psnr + SPREAD)
+        for attack, reached in further.items()
+        if [*reached[:-1]] > fractions or ([*reached[:-1]] == fractions and reached.psnr > psnr + SPREAD)
     }
     if not others:
         return ""

@@ -1,4 +1,4 @@
-"""The files of an answer: JSON that asks the same again, and a page to print."""
+"""The files of an answer: JSON that asks the same question again, and a page to print."""
 
 import base64
 import json
@@ -16,7 +16,7 @@ from leakage.results.accuracy_cost import epsilon_words
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
 from leakage.results.alternatives import ANOTHER, MARKED, alternatives
 from leakage.results.answer import Answer, answer
-from leakage.results.answer_words import lines, not_tried, scenario_words, who
+from leakage.results.answer_words import attack_and_attacker, lines, not_tried, scenario_words
 from leakage.results.arms import Arm, data, gather
 from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
@@ -39,9 +39,17 @@ LONGEST = 200  # characters of a free text
 
 
 def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Mapping[str, str]) -> Made | None:
-    """answer.html or answer.json of these runs; None for another name, or where no run is left. Raises SpecError.
+    """Return answer.html or answer.json of these runs; None for another name, or if none of the runs exists any more.
 
-    given   question: as JSON; organisation, date and decision: free text for the page
+    Args:
+        store: the runs.
+        ids: the ids of the runs of the answer.
+        name: the name of the file.
+        known: the plug-ins.
+        given: `question`, as JSON; `organisation`, `date` and `decision`, free text for the page.
+
+    Raises:
+        SpecError: the question is not valid, or the runs answer another question.
     """
     asked = parse_question(given.get("question", ""))
     arms = gather(store, ids, known)
@@ -50,25 +58,25 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
     runs = [arm.run for arm in arms]
     if not is_about(asked, runs, known):
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
-    told = answer(store, runs, known, gone=len(set(ids)) - len(arms))
+    result = answer(store, runs, known, gone=len(set(ids)) - len(arms))
     if name == "answer.json":
-        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(told, asked, known)}
+        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(result, asked, known)}
         return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
-    return Made("text/html", page(asked, told, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
+    return Made("text/html", page(asked, result, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
 
 
-def _figures_of(told: Answer, asked: Question, known: Catalog) -> dict[str, Any]:
-    """The numbers of an answer as JSON."""
-    control, labels, promise = told.control, told.labels, promise_before(asked, known) or told.promise
+def _figures_of(result: Answer, asked: Question, known: Catalog) -> dict[str, Any]:
+    """Return the numbers of an answer as JSON."""
+    control, labels, promise = result.control, result.labels, promise_before(asked, known) or result.promise
     return {
-        "word": told.word,
-        "people": told.people,
-        "total": told.total,
-        "inapplicable": told.idle,
+        "word": result.word,
+        "people": result.people,
+        "total": result.total,
+        "inapplicable": result.idle,
         "control": {"recognized": control.seen, "total": control.total} if control else None,
         "labels": {"named": labels.named, "total": labels.total, "blind": labels.blind} if labels else None,
         "epsilon": _epsilon(promise, asked.uploads) if promise else None,
-        "stronger": told.stronger,
+        "stronger": result.stronger,
     }
 
 
@@ -77,7 +85,7 @@ def _epsilon(promise: Promise, uploads: int) -> dict[str, Any]:
 
 
 def question(text: str) -> Question:
-    """The question of such a file. Raises SpecError."""
+    """Return the question in an answer file; raise SpecError if the text is no answer file."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -88,9 +96,13 @@ def question(text: str) -> Question:
 
 
 def repeated(text: str, known: Catalog) -> list[Experiment]:
-    """The very runs of such a file; none where it names none, where they show pictures that were brought along, or answer another question.
+    """Return the experiments of an answer file, so that the same runs can be repeated.
 
-    Raises SpecError where one of them cannot be run here.
+    The list is empty if the file names no experiments, if the question is about uploaded pictures, or if the experiments answer another
+    question.
+
+    Raises:
+        SpecError: an experiment cannot be run here.
     """
     asked = question(text)
     if not json.loads(text).get("experiments") or asked.who == "own":
@@ -99,25 +111,28 @@ def repeated(text: str, known: Catalog) -> list[Experiment]:
     return found if matches(asked, found, known) else []
 
 
-def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
-    """The answer as one HTML page: summary first, scenario, who decides, limits, then the numbers. It loads nothing."""
+def page(asked: Question, result: Answer, arms: Sequence[Arm], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
+    """Write the answer as one HTML page that loads nothing from a network.
+
+    The summary comes first, then the scenario, the decision, the limits and the numbers.
+    """
     main = next(arm for arm in arms if not _is_control(arm, arms))
     measured = alternatives(main.experiment, store, known, lambda text: in_words_of(asked, text))
     return render(
         "results/answer_file.html.jinja",
         style=Markup(STYLE.read_text()),
-        told=told,
-        headline=in_words_of(asked, told.headline),
+        answer=result,
+        headline=in_words_of(asked, result.headline),
         scenario=scenario_words(asked, known),
-        lines=lines(told, asked, known),
+        lines=lines(result, asked, known),
         paper=[(name.capitalize(), text) for name, text in paper.items()],
         own=OWN.format(settings().upload_life) if any(arm.own for arm in arms) else "",
         figures=_figures(arms),
-        limits=not_tried(asked, told, known),
+        limits=not_tried(asked, result, known),
         demands=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in DEMANDS],
         residual=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in RESIDUAL],
-        alternatives=sorted(measured, key=lambda one: not one.chosen),
-        recipe=next((one.cost.recipe for one in measured if one.cost.recipe), ""),
+        alternatives=sorted(measured, key=lambda alternative: not alternative.chosen),
+        recipe=next((row.cost.recipe for row in measured if row.cost.recipe), ""),
         devices=", ".join(dict.fromkeys(arm.meta.environment.device for arm in arms if arm.meta)),
         heads=HEADS,
         rows=[_numbers(arm) for arm in arms if arm.run.started],
@@ -128,18 +143,25 @@ def page(asked: Question, told: Answer, arms: Sequence[Arm], known: Catalog, sto
 
 
 def _is_control(arm: Arm, arms: Sequence[Arm]) -> bool:
-    return is_control(arm.experiment, [one.experiment for one in arms])
+    return is_control(arm.experiment, [other.experiment for other in arms])
 
 
 def _figures(arms: Sequence[Arm]) -> list[tuple[str, str, str]]:
-    """Of every group of people the private pictures and the guess that shows most, and its control, as PNG, with its words."""
+    """List the pictures that the page shows: private pictures and reconstruction as PNG (base64), and a caption.
+
+    Of each group of pictures these are the run that shows most, and the control that shows most.
+    """
     best: dict[tuple[str, bool], Arm] = {}
     for arm in arms:
         group = (str(arm.experiment.pictures), _is_control(arm, arms))
         if group not in best or reach_of(arm.row) > reach_of(best[group].row):
             best[group] = arm
     return [
-        (_png(arm.private), _png(arm.guess), f"{'Control, protection off. ' if control else ''}{who(arm.row)}: {outcome_words(arm.row)}")
+        (
+            _png(arm.private),
+            _png(arm.guess),
+            f"{'Control, protection off. ' if control else ''}{attack_and_attacker(arm.row)}: {outcome_words(arm.row)}",
+        )
         for (_, control), arm in best.items()
         if arm.private and arm.guess
     ]
@@ -150,7 +172,7 @@ def _png(picture: Image.Image) -> str:
 
 
 def _numbers(arm: Arm) -> list[str]:
-    """One attack: which one, on which protection, its seed, what it came to, in numbers, and those of a grey picture."""
+    """Return the cells of an attack's row in the table of the page, in the order of HEADS."""
     row = arm.row
     grey = row.grey.get("psnr")
     return [

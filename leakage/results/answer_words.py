@@ -1,4 +1,4 @@
-"""An answer in words, line by line, for the page and for paper: what was asked, what was found, and what was not tried."""
+"""An answer in words, line by line, for the page and for paper: the question, the findings, and what was not tried."""
 
 from collections.abc import Sequence
 
@@ -25,24 +25,24 @@ CHEATING_MORE = (
     "update, leave all phones but one out of the sum, or bring phones of its own into it. Then a sum protects little."
 )
 LEFT_OUT = (
-    "Attacks that nobody has published, or that this program does not have, and attackers who learned from other pictures of the same "
+    "Attacks that nobody has published, or that this program does not have, and attackers that learned from other pictures of the same "
     "people.",
     "Other networks. All this is on the small network (LeNet), untrained; a wider one gives more away, a trained one often less.",
     "Other pictures, larger ones, more rounds, more time.",
 )
 HOLDS = "What differential privacy promises (above) does not depend on the attack: weigh whether that factor is small enough for you."
-HOLDS_NOT = "Nor does differential privacy at this strength promise anything of use (above): ask for a smaller epsilon."
+HOLDS_NOT = "Differential privacy at this strength promises nothing of use either (above): ask for a smaller epsilon."
 NO_CONTROL = "No protection was asked about: this answer is its own control"
 
 
-def who(row: Row) -> str:
-    """The attack of a run, and by whom."""
+def attack_and_attacker(row: Row) -> str:
+    """Name the attack of a run, and its attacker where the attacker's knowledge matters."""
     words = worst_case.attacker_words(row)
-    return f"{row.attack}, by somebody who {words}" if words else row.attack
+    return f"{row.attack}, by an attacker that {words}" if words else row.attack
 
 
-def protection_words(stack: Sequence[Part], known: Catalog) -> str:
-    """Protections with every number that they have, as strengths: DP-SGD, max grad norm 1, noise multiplier 0.01."""
+def protection_words(defenses: Sequence[Part], known: Catalog) -> str:
+    """Describe protections with the values of all their fields, such as "DP-SGD, max grad norm 1, noise multiplier 0.01"."""
 
     def every_number(part: Part) -> str:
         entry = known.defenses.find(part.id)
@@ -52,16 +52,16 @@ def protection_words(stack: Sequence[Part], known: Catalog) -> str:
         numbers = [f"{field.name.replace('_', ' ')} {format_value(values[field.name])}" for field in entry.fields]
         return ", ".join([entry.short, *numbers])
 
-    return ", then ".join(every_number(part) for part in stack) or "No protection"
+    return ", then ".join(every_number(part) for part in defenses) or "No protection"
 
 
 def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
-    """The question, line by line."""
+    """List the question as pairs of a topic and a description."""
     steps = prepared().ask.several.fields.get("epochs", "several")
     others = f"; {strangers(question)} of them are of other kinds, as there are too few of this kind here" if strangers(question) else ""
     lines = [
         ("Pictures", f"{_pictures(question)}{others}"),
-        ("Who takes part", _phones(question)),
+        ("Participants", _phones(question)),
         ("In one update", _sent(question)),
         ("What a phone does", STEPS[question.steps].replace("Several steps", f"{steps} steps")),
         ("Uploads", f"{question.uploads:,} upload{'s' * (question.uploads > 1)} by each phone in the whole training"),
@@ -73,8 +73,8 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
 
 
 def _sent(question: Question) -> str:
-    own = counted(question.each, "picture")
-    return own if question.clients == 1 else f"{own} of each phone, {question.pictures} in all"
+    pictures = counted(question.each, "picture")
+    return pictures if question.clients == 1 else f"{pictures} of each phone, {question.pictures} in all"
 
 
 def _pictures(question: Question) -> str:
@@ -100,108 +100,111 @@ def _protection(question: Question, known: Catalog) -> str:
     return words + asked
 
 
-def lines(told: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
-    """What was found: what could be seen, the control, labels, the privacy budget, and what that means."""
-    best = told.best
+def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
+    """List the findings as pairs of a topic and a description: what was seen, the control, labels, privacy, and what that means."""
+    best = answer.best
     found = [
-        ("Could be seen", people_words(told)),
-        ("Control, protection off", _control(told)),
-        ("What each picture shows", _labels(told, question)),
-        ("Differential privacy", _privacy(told, question, known)),
-        ("What that means", told.meaning),
-        ("To decide", _decision(told, question, known)),
-        ("Shown most by" if best and best.shows else "Came nearest", who(best) if best else ""),
+        ("Could be seen", people_words(answer)),
+        ("Control, protection off", _control(answer)),
+        ("What each picture shows", _labels(answer, question)),
+        ("Differential privacy", _privacy(answer, question, known)),
+        ("What that means", answer.meaning),
+        ("To decide", _decision(answer, question, known)),
+        ("Shown most by" if best and best.shows else "Came nearest", attack_and_attacker(best) if best else ""),
         ("How that is known", (best and best.words) or ""),
-        ("With how much effort", effort(told)),
+        ("With how much effort", effort(answer)),
     ]
     return [(about, sentence_case(in_words_of(question, words))) for about, words in found if words]
 
 
-def people_words(told: Answer) -> str:
-    """Of how many pictures what could be seen; in one sentence where it is the same of all."""
-    if told.people == {CUT_SHORT: told.total}:
-        which = f"all {told.total}" if told.total > 1 else "it"
-        return "Nothing is known: no attack has ended" if told.open else f"Time ran out on {which}: nothing is known"
-    if told.people == {INAPPLICABLE: told.total}:
+def people_words(answer: Answer) -> str:
+    """Describe how many pictures came to which verdict, in a single sentence if the same holds for all."""
+    if answer.people == {CUT_SHORT: answer.total}:
+        which = f"all {answer.total}" if answer.total > 1 else "it"
+        return "Nothing is known: no attack has ended" if answer.open else f"Time ran out on {which}: nothing is known"
+    if answer.people == {INAPPLICABLE: answer.total}:
         return "Nothing is known: none of these attacks applies"
     names = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "on which time ran out", INAPPLICABLE: "attacked by none"}
-    counts = ", ".join(f"{count} {names.get(word, word)}" for word, count in told.people.items())
-    return f"{counts}, of {counted(told.total, 'picture')}"
+    counts = ", ".join(f"{count} {names.get(word, word)}" for word, count in answer.people.items())
+    return f"{counts}, of {counted(answer.total, 'picture')}"
 
 
-def _labels(told: Answer, question: Question) -> str:
-    if told.labels is None:
+def _labels(answer: Answer, question: Question) -> str:
+    if answer.labels is None:
         return ""
     kind = prepared().ask.kinds.get(question.who)
-    private = kind.label if kind and told.labels.named > told.labels.blind else ""
-    return f"{told.labels.words}. Such a label may be {private}" if private else told.labels.words
+    private = kind.label if kind and answer.labels.named > answer.labels.blind else ""
+    return f"{answer.labels.words}. Such a label may be {private}" if private else answer.labels.words
 
 
-def _control(told: Answer) -> str:
-    if told.control is None:
-        return NO_CONTROL if not told.protected else "Not run"
-    doubt = told.control.doubt(told.recognized)
-    return " ".join(filter(None, [f"{told.control.words}.", doubt, told.control.how])) if doubt else told.control.words
+def _control(answer: Answer) -> str:
+    if answer.control is None:
+        return NO_CONTROL if not answer.protected else "Not run"
+    doubt = answer.control.doubt(answer.recognized)
+    return " ".join(filter(None, [f"{answer.control.words}.", doubt, answer.control.how])) if doubt else answer.control.words
 
 
-def _promise(told: Answer, question: Question, known: Catalog) -> Promise | None:
-    """The exact figure of the protection asked about, or what the runs state; None where nothing is promised."""
-    return promise_before(question, known) or told.promise if question.defenses else None
+def _promise(answer: Answer, question: Question, known: Catalog) -> Promise | None:
+    """Return the differential privacy of the protection in question.
+
+    It is computed from the question, or else taken from the runs; None if there is no protection, or if neither promises any.
+    """
+    return promise_before(question, known) or answer.promise if question.defenses else None
 
 
-def _decision(told: Answer, question: Question, known: Catalog) -> str:
-    """What somebody may go by who decides: where no attack succeeded, also what the protection promises against every attack."""
-    promise = _promise(told, question, known)
-    if told.word != NOT_SAFE or promise is None:
-        return told.decision
+def _decision(answer: Answer, question: Question, known: Catalog) -> str:
+    """Return what a decision should assume, and, if no attack succeeded, what the protection promises against every attack."""
+    promise = _promise(answer, question, known)
+    if answer.word != NOT_SAFE or promise is None:
+        return answer.decision
     useful = promise.epsilon(question.uploads) <= USEFUL
-    return f"{told.decision} {HOLDS if useful else HOLDS_NOT}"
+    return f"{answer.decision} {HOLDS if useful else HOLDS_NOT}"
 
 
-def _privacy(told: Answer, question: Question, known: Catalog) -> str:
+def _privacy(answer: Answer, question: Question, known: Catalog) -> str:
     if not question.defenses:
         return ""
-    if found := _promise(told, question, known):
+    if found := _promise(answer, question, known):
         return sentence(found, question.uploads)
     return "" if any(known.defenses.get(part.id).private for part in question.defenses) else NONE_PROMISED
 
 
-def effort(told: Answer) -> str:
-    """How many runs came to an answer, and how long they took."""
-    answered = sum(row.answered for row in told.rows)
-    applying = sum(not row.inapplicable for row in told.rows)
-    words = f"{answered} of {counted(applying, 'planned run')} came to an answer of their own, {duration(told.seconds)} of computing"
-    if applying < len(told.rows):
-        words += f"; {len(told.rows) - applying} more do not apply here"
-    return f"{words}{told.when}"
+def effort(answer: Answer) -> str:
+    """Describe how many runs came to an answer, and how long they took."""
+    answered = sum(row.answered for row in answer.rows)
+    applying = sum(not row.inapplicable for row in answer.rows)
+    words = f"{answered} of {counted(applying, 'planned run')} came to an answer of their own, {duration(answer.seconds)} of computing"
+    if applying < len(answer.rows):
+        words += f"; {len(answer.rows) - applying} more do not apply here"
+    return f"{words}{answer.when}"
 
 
-def not_tried(question: Question, told: Answer, known: Catalog) -> list[str]:
-    """What the answer says nothing of."""
+def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
+    """List sentences on what the answer does not cover: stronger attacks, attacks without an answer, and other limits."""
 
     def titles(ids: frozenset[str]) -> str:
         return ", ".join(entry.short for entry in known.attacks if entry.id in ids)
 
-    words = [f"A stronger known attack: {told.stronger}."] if told.stronger else []
-    if broken_off := titles(told.begun - told.tried):
+    words = [f"A stronger known attack: {answer.stronger}."] if answer.stronger else []
+    if broken_off := titles(answer.begun - answer.tried):
         words.append(f"Begun, and broken off before an answer: {broken_off}.")
-    words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in told.idle.items()]
+    words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in answer.idle.items()]
     unfit = _unfit(question, known)
     words += [f"{titles(frozenset({attack}))} was not tried: {why}" for attack, why in unfit.items()]
-    others = frozenset(entry.id for entry in known.attacks) - told.begun - frozenset(told.idle) - frozenset(unfit)
+    others = frozenset(entry.id for entry in known.attacks) - answer.begun - frozenset(answer.idle) - frozenset(unfit)
     if titles(others):
         words.append(f"These attacks of this program: {titles(others)}.")
-    if told.cut:
+    if answer.cut:
         words.append(
-            f"{told.cut} of {counted(sum(not row.inapplicable for row in told.rows), 'run')} did not come to an answer of their own. What "
-            "they had shown until then counts; what they had not shown says nothing."
+            f"{answer.cut} of {counted(sum(not row.inapplicable for row in answer.rows), 'run')} did not come to an answer of their own. "
+            "What they had shown until then counts; what they had not shown says nothing."
         )
     cheating = [CHEATING_MORE if question.attacker == "still" else CHEATING]
-    return [in_words_of(question, one) for one in [*words, *cheating, *LEFT_OUT]]
+    return [in_words_of(question, sentence) for sentence in [*words, *cheating, *LEFT_OUT]]
 
 
 def _unfit(question: Question, known: Catalog) -> dict[str, str]:
-    """Attacks by id that are for fewer or more pictures in one update than there are, and why."""
+    """Map the id of each attack that does not accept this number of pictures in an update to the reason."""
     found: dict[str, str] = {}
     for entry in known.attacks:
         allowed = entry.fits.get("pictures", ())

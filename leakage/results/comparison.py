@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leakage.results.accuracy_cost import UNKNOWN, Cost, cost, in_full
+from leakage.results.accuracy_cost import UNKNOWN, Cost, cost, epsilon_of_json
 from leakage.results.differences import NOTHING, attacker, part_words, protection, sentence_case, titles
 from leakage.runs.endings import how_it_stands, why_inapplicable
 from leakage.runs.event_parts import BaselineScores, FrameScores
@@ -121,7 +121,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         lpips=scores.lpips,
         rank=scores.rank,
         label_accuracy=scores.label_accuracy,
-        epsilon=in_full(meta.update.epsilon.value) if meta and meta.update.epsilon else None,
+        epsilon=epsilon_of_json(meta.update.epsilon.value) if meta and meta.update.epsilon else None,
         accuracy=costs.accuracy,
         cost=costs,
         inapplicable=why_inapplicable(end.ending if end else None),

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from leakage.results.accuracy_cost import epsilon_words, in_full, with_defaults
+from leakage.results.accuracy_cost import epsilon_of_json, epsilon_words, with_defaults
 from leakage.results.differences import protection, sentence_case
 from leakage.results.precomputed import Cell, load_results, seen_words
 from leakage.spec.catalog import Catalog
@@ -29,7 +29,7 @@ class Curve:
     @property
     def epsilons(self) -> list[float | None]:
         """Of so many uploads; infinite where it bounds nothing, None where no protection promises any."""
-        return [in_full(cell["epsilon"]["value"]) if cell["epsilon"] else None for cell in self.cells]
+        return [epsilon_of_json(cell["epsilon"]["value"]) if cell["epsilon"] else None for cell in self.cells]
 
     @property
     def best(self) -> float:

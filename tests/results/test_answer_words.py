@@ -84,7 +84,7 @@ def test_every_answer_is_told_without_a_placeholder(reader: Store, name: str, en
 @pytest.mark.parametrize("called", CALLED)
 def test_who_takes_part_has_the_readers_name(called: Literal["phones", "clinics", "sites"]) -> None:
     told = dict(scenario_words(OFFICER.model_copy(update={"called": called}), CATALOG))
-    assert told["Who takes part"] == f"4 {called}, added up before the server sees them (secure aggregation)"
+    assert told["Participants"] == f"4 {called}, added up before the server sees them (secure aggregation)"
     assert in_words_of(Question(called=called), "One phone; phones; a headphone") == f"One {called[:-1]}; {called}; a headphone"
 
 
@@ -121,7 +121,7 @@ def test_colluding_phones_are_subtracted_from_the_sum() -> None:
     assert (len(asked.pictures), asked.aggregation.fields["clients"]) == (4, 4)
     (alone, *_) = groups(Question(clients=12, colluding=11))
     assert (len(alone.pictures), alone.aggregation) == (1, None)
-    told = dict(scenario_words(Question(clients=12, colluding=8), CATALOG))["Who takes part"]
+    told = dict(scenario_words(Question(clients=12, colluding=8), CATALOG))["Participants"]
     assert told.endswith("8 phones work with the server, which subtracts what they sent: a sum of 4 is left")
 
 
@@ -158,7 +158,7 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     assert answer_file.repeated(other, CATALOG) == []
 
 
-@pytest.mark.parametrize(("noise_multiplier", "words"), [(0.01, "promise anything of use"), (6.0, "does not depend on the attack")])
+@pytest.mark.parametrize(("noise_multiplier", "words"), [(0.01, "promises nothing of use"), (6.0, "does not depend on the attack")])
 def test_where_nothing_was_shown_the_decision_weighs_what_privacy_promises(reader: Store, noise_multiplier: float, words: str) -> None:
     """Epsilon above 200 and epsilon 0.6 had one decision."""
     question = Question(defenses=(Part(id="dp_sgd", fields={"noise_multiplier": noise_multiplier}),))

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.data.datasets import TITLES
-from leakage.results.accuracy_cost import Cost, epsilon_words, heading, in_full, recipe_words, scene_words, seeds_words, table
+from leakage.results.accuracy_cost import Cost, epsilon_of_json, epsilon_words, heading, recipe_words, scene_words, seeds_words, table
 from leakage.results.over_rounds import curves
 from leakage.results.precomputed import (
     AccuracyCost,
@@ -167,7 +167,7 @@ def render_cost(known: Catalog) -> None:
 
 def _epsilon(row: AccuracyCost, which: str) -> str:
     """Of the training, as it was trained or were it sampled."""
-    return epsilon_words(in_full(getattr(row.privacy, which)) if row.privacy else None)
+    return epsilon_words(epsilon_of_json(getattr(row.privacy, which)) if row.privacy else None)
 
 
 def leakage_against_accuracy(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:

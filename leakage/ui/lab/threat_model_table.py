@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from leakage.frontend.markup import render
-from leakage.results.accuracy_cost import epsilon_words, in_full
+from leakage.results.accuracy_cost import epsilon_of_json, epsilon_words
 from leakage.results.over_rounds import best_of
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
@@ -70,7 +70,7 @@ def settings(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end
 
 def _promise(promise: PrivacyBound) -> str:
     """Epsilon with its scope."""
-    size = f"epsilon {epsilon_words(in_full(promise.value))}{' (none below 200)' if promise.value is None else ''}"
+    size = f"epsilon {epsilon_words(epsilon_of_json(promise.value))}{' (none below 200)' if promise.value is None else ''}"
     uses = counted(promise.times, "use")
     told = f"{size} at delta {promise.delta:g}: for {promise.whom}; in {uses} by this client"
     return f"{told}; no sampling assumed; not that of a whole training"
