@@ -1,4 +1,4 @@
-"""The arms of a comparison with their pictures and curves, and the data that repeats them: what its exports are made of."""
+"""The variants of a comparison with their pictures and curves, and the data that repeats them: the material of its exports."""
 
 import dataclasses
 import json
@@ -21,28 +21,27 @@ from leakage.spec.experiment import Experiment
 
 @dataclass(frozen=True)
 class Arm:
-    """One run of a comparison with all that its exports show.
-
-    private, guess   the pictures at their own size, in rows of `report.COLUMNS`; None while there are none
-    curve            (step, PSNR in dB) of every frame, kept or not
-    """
+    """A run of a comparison with all that its exports show."""
 
     row: Row
     run: Run
     experiment: Experiment
     meta: MetaEvent | None
     private: Image.Image | None
+    """The private pictures at their original size, in rows of `exports.COLUMNS`; None before the run begins."""
     guess: Image.Image | None
+    """The reconstruction, in the same layout; None before the first frame."""
     curve: list[tuple[int, float]]
+    """The step and PSNR (dB) of every frame, including frames whose picture was not stored."""
 
     @property
     def own(self) -> bool:
-        """Whether it shows a picture that somebody brought."""
+        """Whether the run shows an uploaded picture."""
         return self.experiment.has_uploads
 
 
 def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[Arm]:
-    """The attacks among these runs, each once; what has been deleted is left out."""
+    """Return the attacks among these runs, each once, without runs that were deleted."""
     runs = [run for id in dict.fromkeys(ids) if (run := store.get(id)) and run.kind == "attack"]
     return [_arm(store, run, row) for run, row in zip(runs, rows(store, runs, known), strict=True)]
 
@@ -62,7 +61,7 @@ def _arm(store: Store, run: Run, row: Row) -> Arm:
 
 
 def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
-    """The comparison as JSON holds it: the experiments in full, what they came to, and with what they were computed."""
+    """Return the comparison as JSON data: the experiments in full, their results, and the devices and versions that computed them."""
     apart, alike = differs([arm.experiment for arm in arms], known)
     return {
         "differs": apart,
@@ -77,9 +76,9 @@ def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
 
 
 def without_infinity(value: Any) -> Any:
-    """The same with “∞” for an infinite number: JSON has none."""
+    """Replace infinite numbers in JSON data by “∞”, since JSON has none."""
     if isinstance(value, dict):
-        return {name: without_infinity(one) for name, one in value.items()}
+        return {name: without_infinity(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [without_infinity(one) for one in value]
+        return [without_infinity(part) for part in value]
     return INFINITE if value == math.inf else value

@@ -1,4 +1,4 @@
-"""What is run for a question of the page Ask: every group of people, with its control, the strongest attacker first."""
+"""The runs that answer a question of the page Ask: attacks on every group of pictures and their controls, the strongest attacker first."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,96 +9,111 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Picture
 from leakage.spec.question import Question, groups
 
-MOST = 24  # runs of one answer
-GUESSED = 30.0  # seconds of a run that nobody has timed yet
-FEWEST = 3  # attacks on each group that have room before another group is attacked
-SHARE = 0.85  # of the time is planned for: workers have to start, and results to be scored
+MOST = 24  # runs of an answer
+DEFAULT_SECONDS = 30.0  # assumed for a run that was never timed
+FEWEST = 3  # attacks on each group that must fit before another group is attacked
+PLANNED_FRACTION = 0.85  # of the time; the rest is for starting workers and scoring results
 
 
 def plan(
     question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
 ) -> list[Experiment]:
-    """What is run: the strongest attack on every group beside its control, then the other attacks, as the time allows.
+    """Return the experiments to run: the strongest attack on every group with its control, then other attacks as the time allows.
 
-    Every attack is played once by its strongest attacker before it is played by another. Where the time is short, fewer groups are
-    attacked: FEWEST attacks on each come first. An attack that takes longer than the whole time is left out, unless all do. The first
-    group is always attacked, and so is its control.
+    Every attack runs once with its strongest attacker before it runs with another. If the time is short, fewer groups are attacked, so that
+    FEWEST attacks on each fit. An attack that takes longer than the whole time is left out, unless all do. The first group and its control
+    are always planned.
 
-    Raises SpecError where the question cannot be run.
+    Args:
+        question: the question, with its time in minutes.
+        known: the plug-ins.
+        estimate: returns the seconds that an experiment takes, or None if no such run was timed yet.
+        slots: how many runs the workers compute at a time.
+        own: the uploaded pictures, for a question about them.
+
+    Returns:
+        The experiments in the order in which they are to be queued, at most MOST.
+
+    Raises:
+        SpecError: the question cannot be run.
     """
 
-    def seconds(one: Experiment) -> float:
-        return estimate(one) or GUESSED
+    def seconds(experiment: Experiment) -> float:
+        return estimate(experiment) or DEFAULT_SECONDS
 
-    asked, time_limit = [group.resolve(known) for group in groups(question, own)], SHARE * 60 * question.minutes
+    asked, time_limit = [group.resolve(known) for group in groups(question, own)], PLANNED_FRACTION * 60 * question.minutes
 
-    def in_time(tries: list[Experiment]) -> list[Experiment]:
-        return [one for one in tries if seconds(one) <= time_limit] or tries[:1]
+    def in_time(attacks: list[Experiment]) -> list[Experiment]:
+        return [attack for attack in attacks if seconds(attack) <= time_limit] or attacks[:1]
 
-    tries = [in_time(_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question))) for group in asked]
+    attacks = [in_time(_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question))) for group in asked]
     controls = [in_time(unprotected(group, known))[0] for group in asked] if question.defenses else []
     left, planned = time_limit * slots, list[Experiment]()
-    per_group = sum(map(seconds, [*tries[0][:FEWEST], *controls[:1]]))
+    per_group = sum(map(seconds, [*attacks[0][:FEWEST], *controls[:1]]))
     most = max(1, min(len(asked), int(left // per_group)))
-    ordered = [one for group in range(most) for one in (*tries[group][:1], *controls[group : group + 1])]
-    ordered += [own[index] for index in range(1, max(map(len, tries))) for own in tries[:most] if index < len(own)]
-    for one in ordered[:MOST]:
-        left -= seconds(one)
+    ordered = [experiment for group in range(most) for experiment in (*attacks[group][:1], *controls[group : group + 1])]
+    ordered += [of_group[index] for index in range(1, max(map(len, attacks))) for of_group in attacks[:most] if index < len(of_group)]
+    for experiment in ordered[:MOST]:
+        left -= seconds(experiment)
         if left < 0 and len(planned) >= 1 + len(controls[:1]):
             break
-        planned.append(one)
+        planned.append(experiment)
     return planned
 
 
 def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
-    """The same pictures without protection, by the attacks that are strongest there: the first is the control."""
+    """Return attacks on the same pictures without protection, the strongest first: the first is the control."""
     bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
     return _each_attack_first(worst_case.tries(bare, known, measured=True))
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
-    """Whether it is a control among these: it has no protection, and others have one."""
-    return not experiment.defenses and any(one.defenses for one in asked)
+    """Return whether an experiment is a control among these: it has no protection, and others have one."""
+    return not experiment.defenses and any(other.defenses for other in asked)
 
 
-def _allowed(tries: list[Experiment], question: Question) -> list[Experiment]:
-    """The attacks that the question permits. An adaptive attacker may also act naively.
+def _allowed(attacks: list[Experiment], question: Question) -> list[Experiment]:
+    """Return the attacks that the question permits. An adaptive attacker may also act naively.
 
-    A naive attacker gets the naive attacks; where there are none, the attacks without a named strategy, marked naive.
+    A naive attacker gets the naive attacks; if there are none, the attacks without a named strategy, marked naive.
     """
     if question.attacker != "naive":
-        return tries
-    unaware = [one for one in tries if not one.assume.adaptive]
-    return unaware or [one.model_copy(update={"assume": Assumptions(adaptive=False)}) for one in tries if not one.assume.strategy]
+        return attacks
+    naive, unnamed = Assumptions(adaptive=False), [attack for attack in attacks if not attack.assume.strategy]
+    unaware = [attack for attack in attacks if not attack.assume.adaptive]
+    return unaware or [attack.model_copy(update={"assume": naive}) for attack in unnamed]
 
 
-def _each_attack_first(tries: list[Experiment]) -> list[Experiment]:
-    """The strongest attacker of every attack, then the others; each in the order in which they came."""
+def _each_attack_first(attacks: list[Experiment]) -> list[Experiment]:
+    """Reorder attacks: the first experiment of every attack method, then all others, each part in the given order."""
     seen, first, rest = set[str](), list[Experiment](), list[Experiment]()
-    for one in tries:
-        (rest if one.attack.id in seen else first).append(one)
-        seen.add(one.attack.id)
+    for experiment in attacks:
+        (rest if experiment.attack.id in seen else first).append(experiment)
+        seen.add(experiment.attack.id)
     return first + rest
 
 
 def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
-    """Whether these runs were asked by this question: scenario, pictures and seeds are the same; of own pictures their number."""
+    """Return whether these runs answer the question, in the sense of `matches`."""
     return matches(question, [Experiment.model_validate_json(run.experiment) for run in runs], known)
 
 
 def matches(question: Question, experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """The same of experiments."""
-    own = list(dict.fromkeys(picture for one in experiments for picture in one.pictures))
+    """Return whether these experiments answer the question: the same scenario, pictures and seeds.
 
-    def asked_of(one: Experiment) -> tuple[object, ...]:
-        pictures: object = one.pictures if question.who != "own" else len(one.pictures)
-        bare = scenario(one).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
-        return bare.digest(), pictures, one.seed
+    Of uploaded pictures only the number is compared.
+    """
+    pictures = list(dict.fromkeys(picture for experiment in experiments for picture in experiment.pictures))
+
+    def key(experiment: Experiment) -> tuple[object, ...]:
+        compared: object = experiment.pictures if question.who != "own" else len(experiment.pictures)
+        bare = scenario(experiment).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
+        return bare.digest(), compared, experiment.seed
 
     try:
-        found = [group.resolve(known) for group in groups(question, own)]
-        given = {asked_of(one.resolve(known)) for one in experiments}
+        asked = [group.resolve(known) for group in groups(question, pictures)]
+        given = {key(experiment.resolve(known)) for experiment in experiments}
     except ValueError:
         return False
-    main = {asked_of(one) for one in found}
-    return given <= main | {asked_of(one.model_copy(update={"defenses": ()})) for one in found} and bool(given & main)
+    main = {key(group) for group in asked}
+    return given <= main | {key(group.model_copy(update={"defenses": ()})) for group in asked} and bool(given & main)

@@ -6,23 +6,24 @@ from leakage.spec.experiment import Experiment
 
 
 def headline(experiment: Experiment, known: Catalog) -> str:
-    """The attack, and what stands against it."""
+    """Name the attack and the protections of an experiment."""
     attack = part_words("attack", experiment.attack, (), known, short=True)
     return f"{attack}, {protection(experiment.defenses, (), known)}" if experiment.defenses else attack
 
 
 def caption(experiment: Experiment, known: Catalog) -> str:
-    """All that must be known to play it again, in a line."""
-    one, count, reading = experiment, len(experiment.pictures), attacker(experiment, known)
-    told = [
-        part_words("attack", one.attack, (), known, short=False),
-        "" if reading == "both" else f"{reading} attacker",
-        f"{part_words('model', one.model, (), known, short=False)}, {f'trained ({one.checkpoint})' if one.checkpoint else 'untrained'}",
-        f"{count} picture{'' if count == 1 else 's'} of {one.size} px",
-        protection(one.defenses, (), known, short=False),
-        part_words("protocol", one.protocol, (), known, short=True),
-        part_words("protocol", one.aggregation, (), known, short=False) if one.aggregation else "",
-        f"round {one.attacked_round} of {one.rounds}" if one.rounds > 1 else "",
-        f"seed {one.seed}",
+    """Describe in a line all settings that are needed to run an experiment again."""
+    count, attacker_type = len(experiment.pictures), attacker(experiment, known)
+    weights = f"trained ({experiment.checkpoint})" if experiment.checkpoint else "untrained"
+    parts = [
+        part_words("attack", experiment.attack, (), known, short=False),
+        "" if attacker_type == "both" else f"{attacker_type} attacker",
+        f"{part_words('model', experiment.model, (), known, short=False)}, {weights}",
+        f"{count} picture{'' if count == 1 else 's'} of {experiment.size} px",
+        protection(experiment.defenses, (), known, short=False),
+        part_words("protocol", experiment.protocol, (), known, short=True),
+        part_words("protocol", experiment.aggregation, (), known, short=False) if experiment.aggregation else "",
+        f"round {experiment.attacked_round} of {experiment.rounds}" if experiment.rounds > 1 else "",
+        f"seed {experiment.seed}",
     ]
-    return " · ".join(words for words in told if words)
+    return " · ".join(part for part in parts if part)

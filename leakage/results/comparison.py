@@ -1,4 +1,4 @@
-"""Several attacks side by side as plain data: what each one came to."""
+"""Several attacks side by side as plain data: the result of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,53 +20,57 @@ EXPORTS = {
     "comparison.json": "Data (JSON)",
     "pictures.png": "Picture (PNG)",
 }
-MAX_ARMS = 24  # of one file, both attackers of an arm and all its seeds counted
+MAX_ARMS = 24  # runs of a file, counting both attackers of a variant and all its seeds
 
 
 @dataclass(frozen=True)
 class Row:
-    """One run of a comparison; a number is None where it was not measured, or is not known.
-
-    arm             the title without the attack, what it does and the seed: what was attacked
-    attacker        "adaptive", "naive", or "both" where the two do the same
-    status, ended   the run's state, and how it ended or stands, in words; `answered`: the attack came to its own answer
-    inapplicable    why the attack does not apply here: it was not tried, and has no verdict and no scores; "" where it does
-    verdict, words  the verdict's word (spec/words.py) and the sentence that says why
-    psnr            in dB; ssim, lpips as published; rank is the median place of the private picture in the line-up
-    accuracy        share of test pictures named right by the training in `cost`, which says what has to be known of it
-    epsilon         of differential privacy, for one picture in all that this client sent; no sampling assumed; infinite: it bounds nothing
-    grey            what a grey picture scores: psnr, ssim, lpips, rank, as far as they were measured
-    protection      the protections in words
-    attack          the attack in words
-    answer          what an adaptive attacker did about them, in words
-    """
+    """A run of a comparison. A number is None if it was not measured or is unknown."""
 
     title: str
+    """The words that tell the variant apart."""
     arm: str
+    """The same without the attack, the attacker and the seed: the attacked scenario."""
     attacker: str
+    """"adaptive", "naive", or "both" if the two do the same."""
     run: str
+    """The id of the run."""
     status: str
+    """The status of the run."""
     ended: str
+    """How the run ended or stands, in words."""
     answered: bool
+    """Whether the attack came to a final answer."""
     verdict: str | None
+    """The word of the verdict (spec/words.py)."""
     words: str | None
+    """The sentence that gives the reason for the verdict."""
     psnr: float | None
+    """In dB."""
     ssim: float | None
     lpips: float | None
     rank: float | None
+    """The median rank of the private picture in the line-up."""
     label_accuracy: float | None
     epsilon: float | None
+    """Epsilon of one picture in all that this client sent, without sampling; infinite if it bounds nothing."""
     accuracy: float | None
+    """The fraction of test pictures that the training in `cost` classifies correctly."""
     grey: dict[str, float]
+    """The scores of a grey picture that were measured: psnr, ssim, lpips, rank."""
     protection: str
+    """The protections in words."""
     attack: str
+    """The attack in words."""
     answer: str
+    """What an adaptive attacker did about the protections, in words."""
     cost: Cost = UNKNOWN
     inapplicable: str = ""
+    """Why the attack does not apply here, so that it has no verdict and no scores; "" if it applies."""
 
     @property
     def name(self) -> str:
-        """Title and attacker."""
+        """The title, and the attacker unless both do the same."""
         return self.title if self.attacker == "both" else f"{self.title} ({self.attacker})"
 
     @property
@@ -76,20 +80,20 @@ class Row:
 
     @property
     def shows(self) -> bool:
-        """Whether the attack shows something, however far it came."""
+        """Whether the attack shows something, finished or not."""
         return self.verdict in (RECOGNIZABLE, SINGLED_OUT, PARTLY)
 
 
 def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
-    """One row for every run, in their order."""
+    """Return a row for every run, in the order of the runs."""
     asked = [Experiment.model_validate_json(run.experiment) for run in runs]
-    peers, attacks = [part for one in asked for part in one.defenses], [one.attack for one in asked]
+    peers, attacks = [part for experiment in asked for part in experiment.defenses], [experiment.attack for experiment in asked]
 
-    def words(one: Experiment) -> dict[str, str]:
-        attack = part_words("attack", one.attack, attacks, known, short=True)
-        return {"protection": protection(one.defenses, peers, known), "attack": attack}
+    def words(experiment: Experiment) -> dict[str, str]:
+        attack = part_words("attack", experiment.attack, attacks, known, short=True)
+        return {"protection": protection(experiment.defenses, peers, known), "attack": attack}
 
-    arms = titles([scenario(one) for one in asked], known)
+    arms = titles([scenario(experiment) for experiment in asked], known)
     return [
         _row(reader, run, experiment, known, title=title, arm=arm, **words(experiment))
         for run, experiment, title, arm in zip(runs, asked, titles(asked, known), arms, strict=True)
@@ -97,7 +101,7 @@ def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
 
 
 def scenario(experiment: Experiment) -> Experiment:
-    """What is attacked: the experiment without the attack, what the attacker does about protections, and the seed."""
+    """Return an experiment with the default attack, attacker and seed, so that equal scenarios have equal digests."""
     assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ""})
     return experiment.model_copy(update={"attack": Experiment().attack, "assume": assume, "seed": Experiment().seed})
 
@@ -106,10 +110,10 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     meta, end = reader.meta(run.id), run.outcome(AttackEnd)
     scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
     grey = (meta.judging.baselines if meta else {}).get("grey", BaselineScores())
-    costs, told = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
-    heard = attacker(experiment, known)
+    costs, baseline = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
+    attacker_type = attacker(experiment, known)
     return Row(
-        attacker=heard,
+        attacker=attacker_type,
         run=run.id,
         status=run.status,
         ended=how_it_stands(run),
@@ -125,14 +129,17 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         accuracy=costs.accuracy,
         cost=costs,
         inapplicable=why_inapplicable(end.ending if end else None),
-        grey={name: value for name, value in told.items() if value is not None},
-        answer="; ".join(meta.knowledge.answers if meta and heard == "adaptive" else ()),
+        grey={name: value for name, value in baseline.items() if value is not None},
+        answer="; ".join(meta.knowledge.answers if meta and attacker_type == "adaptive" else ()),
         **words,
     )
 
 
 def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """Whether protections are crossed with attacks, each pair asked once of each attacker: then a table has one cell for every run."""
+    """Return whether every pair of protections and attack occurs once for each attacker, and several protections meet several attacks.
+
+    A table of protections and attacks then has a cell for every run.
+    """
     met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
     once = len({(pair, attacker(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
@@ -140,30 +147,30 @@ def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
 
 
 def only_naive(rows: list[Row]) -> list[str]:
-    """A sentence for each protection that stopped every naive attacker, and not all of those who know what the phone does.
+    """List a sentence for each protection that stopped every naive attacker and not every adaptive attacker.
 
-    A naive attack that has not ended, or was stopped early, may find more: nothing is said of its protection.
+    A naive attack that has not ended, or was stopped early, may find more, so its protection gets no sentence.
     """
     naive = [row for row in rows if row.attacker == "naive" and not row.inapplicable]
     open_to_naive = {row.protection for row in naive if not row.failed}
-    finds: dict[str, list[str]] = {}  # protection -> the attacks that find the picture when they know of it
+    finds: dict[str, list[str]] = {}  # protection -> the adaptive attacks that find the picture
     for row in rows:
         if row.attacker == "adaptive" and row.shows:
             finds.setdefault(row.protection, []).append(row.attack)
     several, names = len({row.attack for row in rows}) > 1, {NOTHING: "what is sent"}  # by local steps, or in a sum
     return [
-        f"{sentence_case(names.get(one, one))} stops only an attacker who does not know of it."
-        + (f" Who knows of it finds the picture by {' and by '.join(dict.fromkeys(finds[one]))}." if several else "")
-        for one in dict.fromkeys(row.protection for row in naive)
-        if one not in open_to_naive and one in finds
+        f"{sentence_case(names.get(name, name))} stops only an attacker that does not know of it."
+        + (f" An attacker that knows of it finds the picture by {' and by '.join(dict.fromkeys(finds[name]))}." if several else "")
+        for name in dict.fromkeys(row.protection for row in naive)
+        if name not in open_to_naive and name in finds
     ]
 
 
 def same_answers(rows: list[Row]) -> list[str]:
-    """A sentence for each arm whose attacker could do no more about the protection than that of an earlier arm."""
-    first, told = dict[tuple[str, str, str], str](), list[str]()
+    """List a sentence for each variant whose attacker could do no more about the protection than that of an earlier variant."""
+    first, sentences = dict[tuple[str, str, str], str](), list[str]()
     for row in rows:
         if row.attacker == "adaptive" and row.answer:
             other = first.setdefault((row.protection, row.attack, row.answer), row.title)
-            told += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
-    return told
+            sentences += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
+    return sentences

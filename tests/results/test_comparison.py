@@ -311,7 +311,7 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
 )
 def test_a_protection_that_stops_only_who_does_not_know_it_is_named(naive: str, adaptive: str | None, warned: bool) -> None:
     seen = [judged("no protection", "both", "recognizable"), judged("pruning", "naive", naive), judged("pruning", "adaptive", adaptive)]
-    wanted = ["Pruning stops only an attacker who does not know of it."] if warned else []
+    wanted = ["Pruning stops only an attacker that does not know of it."] if warned else []
     assert only_naive(seen) == wanted
 
 
@@ -319,14 +319,14 @@ def test_a_protection_is_judged_over_all_of_its_arms() -> None:
     answers = [judged("the usual answer", attacker, NOT_SHOWN, protection="Soteria") for attacker in ("naive", "adaptive")]
     assert only_naive(answers) == []
     answers.append(judged("without that layer", "adaptive", "recognizable", protection="Soteria"))
-    assert only_naive(answers) == ["Soteria stops only an attacker who does not know of it."]
+    assert only_naive(answers) == ["Soteria stops only an attacker that does not know of it."]
     answers.append(judged("another seed", "naive", "recognizable", protection="Soteria"))
     assert only_naive(answers) == []
     local = [
         judged("1 picture", attacker, verdict, protection="no protection")
         for attacker, verdict in (("naive", NOT_SHOWN), ("adaptive", "recognizable"))
     ]
-    assert only_naive(local) == ["What is sent stops only an attacker who does not know of it."]
+    assert only_naive(local) == ["What is sent stops only an attacker that does not know of it."]
 
 
 def test_of_several_attacks_those_that_find_it_are_named() -> None:
@@ -337,7 +337,7 @@ def test_of_several_attacks_those_that_find_it_are_named() -> None:
         ("adaptive", "iDLG", "recognizable"),
     ]
     seen = [judged(attack, attacker, verdict, protection="Soteria", attack=attack) for attacker, attack, verdict in found]
-    wanted = "Soteria stops only an attacker who does not know of it. Who knows of it finds the picture by iDLG."
+    wanted = "Soteria stops only an attacker that does not know of it. An attacker that knows of it finds the picture by iDLG."
     assert only_naive(seen) == [wanted]
     seen[2] = judged("DLG", "adaptive", "partly", protection="Soteria", attack="DLG")
     assert only_naive(seen)[0].endswith(" finds the picture by DLG and by iDLG.")
