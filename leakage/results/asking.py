@@ -85,7 +85,7 @@ def _allowed(attacks: list[Experiment], question: Question) -> list[Experiment]:
 
 
 def _each_attack_first(attacks: list[Experiment]) -> list[Experiment]:
-    """Reorder attacks: the first experiment of every attack method, then all others, each part in the given order."""
+    """Put the first experiment of every attack method before all others; both parts keep their order."""
     seen, first, rest = set[str](), list[Experiment](), list[Experiment]()
     for experiment in attacks:
         (rest if experiment.attack.id in seen else first).append(experiment)

@@ -1,4 +1,4 @@
-"""A comparison as files to take away: a table, its data, its pictures, and a report that opens without a network."""
+"""The downloads of a comparison: a table, its data, its pictures, and a report that opens without a network."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.words import INAPPLICABLE
 
-COLUMN = 192  # screen pixels of an arm's pictures, fewer when the whole would become wider than report.WIDE
+COLUMN = 192  # screen pixels of a variant's pictures; fewer if the whole would become wider than exports.WIDE
 LINE = 14  # screen pixels of a line of text
 SCORES = ["psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"]
 COST = ["accuracy_of", "accuracy_seeds", "accuracy_difference", "epsilon_training", "epsilon_training_sampled"]
@@ -20,7 +20,7 @@ GREY = ["psnr", "ssim", "lpips", "rank"]
 
 
 def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | None:
-    """One of `comparison.EXPORTS` of these runs; None for another name, or when there is nothing to show."""
+    """Return the file of `comparison.EXPORTS` with this name for these runs; None for another name, or if there is nothing to show."""
     maker, arms = MAKERS.get(name), gather(store, ids, known)
     return maker(arms, known) if maker and arms else None
 
@@ -49,7 +49,7 @@ def _report(arms: list[Arm], known: Catalog) -> Made:
 
 
 def _pictures(arms: list[Arm], _known: Catalog) -> Made | None:
-    """A column for each arm: the private pictures, below them the guesses, below them its name and what it reached."""
+    """Draw a column for each variant: the private pictures, the reconstructions, the name and the result. None without pictures."""
     shown = [arm for arm in arms if arm.private and arm.guess]
     if not shown:
         return None
@@ -76,14 +76,14 @@ def _column(arm: Arm, side: int) -> Image.Image:
 
 
 def _fitted(picture: Image.Image, side: int) -> Image.Image:
-    """As wide as the column: enlarged without smoothing, by a whole number where it fits, or made smaller."""
+    """Resize a picture to the width of a column: by a whole factor without smoothing if it is smaller, else by averaging."""
     scale = side // picture.width or side / picture.width
     size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
     return picture.resize(size, Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX)
 
 
 def _wrapped(text: str, wide: int) -> list[str]:
-    """Lines of words that fit; a word that does not fit alone is cut by the column."""
+    """Break a text into lines that fit the width in pixels; a word that is too long gets a line, which the column cuts off."""
     ink = ImageDraw.Draw(Image.new("RGB", (1, 1)))
     lines = [""]
     for word in text.split():

@@ -1,4 +1,4 @@
-"""The file that repeats a comparison: its exported data, alone or inside a report, as experiments again."""
+"""The file that repeats a comparison: the experiments in its exported data, alone or inside a report."""
 
 import json
 from typing import Any
@@ -11,9 +11,14 @@ OPENS, CLOSES = '<script type="application/json" id="comparison">', "</script>" 
 
 
 def experiments(text: str, known: Catalog | None = None) -> list[Experiment]:
-    """The arms of an exported comparison.json, or of a report, so that they can be run again. Raises SpecError.
+    """Return the experiments in an exported comparison.json, or in a report, so that they can be run again.
 
-    With `known`, also where one of them cannot be run here.
+    Args:
+        text: the content of the file.
+        known: the plug-ins; with them, every experiment is also checked to be valid here.
+
+    Raises:
+        SpecError: the text is no exported comparison, or one of its experiments is not valid.
     """
     if OPENS in text:
         text = text.split(OPENS, 1)[1].split(CLOSES, 1)[0]

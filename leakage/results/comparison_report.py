@@ -1,4 +1,4 @@
-"""A comparison as one HTML file that opens without a network: no script, no address it would load anything from."""
+"""A comparison as one HTML file that opens without a network: it has no script, and loads nothing from an address."""
 
 import base64
 import json
@@ -27,18 +27,18 @@ from leakage.spec.threat_model import Row as Assumed
 from leakage.spec.threat_model import assumptions
 
 STYLE = Path(__file__).with_suffix(".css")
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe and Ito 2008, the last ones ours
-POINTS = 300  # of a curve
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe, Ito 2008, and more
+POINTS = 300  # of a curve, at most
 WIDE, HIGH, LEFT, LOW = 720, 300, 48, 36  # the drawing, and its margins on the left and below
 HEAD = ("Variant", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels found out")
 OWN = (
     "This file shows a private picture: its owner brought it to this program, which deletes it after {}. "
     "This copy stays until you delete it. Think before you pass it on. To run the comparison again, bring the same picture."
 )
-GRANTED = "An adaptive attacker imitates what the phone does as well as we know how; one who knows a better imitation may see more."
+GRANTED = "An adaptive attacker imitates what the phone does as well as this program can. With a better imitation it may see more."
 NEVER = (
-    "A failed attack is no protection. It says what this attack found with these settings, and nothing of other attacks or of more tries.",
-    "A score counts only beside the one of a grey picture, which knows nothing of the private one. Close to it, it says little by itself.",
+    "A failed attack is no protection. It says what this attack found with these settings, and nothing of other attacks or of more runs.",
+    "A score counts only beside that of a grey picture, which knows nothing of the private picture. Close to it, it says little by itself.",
     "The rank tells pictures apart within one line-up. Among other pictures the same guess may rank higher or lower.",
 )
 OTHER_TRAINING = (
@@ -46,16 +46,15 @@ OTHER_TRAINING = (
     'names. It is not that of the update attacked here. Where it says "too few trainings", seeds alone may make such a difference.'
 )
 BOUND = (
-    "The privacy budget (epsilon) bounds what can be told of one picture, or of all that a phone holds where the protection says so, "
-    "at delta 1e-5 or less. "
-    "That of what was sent holds for these settings and says nothing of "
-    "other rounds; no sampling is assumed. That of the training is stated as it was trained (every picture once in each pass), and as it "
-    "would be if every batch were drawn at random, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
+    "The privacy budget (epsilon) bounds what an attacker can learn about one picture, or about all pictures of a phone where the "
+    "protection says so, at delta 1e-5 or less. The budget of what was sent holds for these settings and says nothing of other rounds; no "
+    "sampling is assumed. The budget of the training is stated as it was trained (every picture once in each pass), and as it would be if "
+    "every batch were drawn at random, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
 )
 
 
 def page(arms: Sequence[Arm], known: Catalog) -> str:
-    """The whole file. Its data can be read back by `comparison_file.experiments`."""
+    """Write the report as HTML. `comparison_file.experiments` reads its data back."""
     apart, alike = differs([arm.experiment for arm in arms], known)
     return render(
         "results/comparison_report.html.jinja",
@@ -68,7 +67,7 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
         figures=_figures(arms),
         score_heads=[*HEAD, *_cost_heads(arms)],
         scores=_table(arms),
-        told=_told(arms),
+        verdicts=_verdict_sentences(arms),
         rule=next((end.verdict.rule for arm in arms if (end := arm.run.outcome(AttackEnd)) and end.verdict), ""),
         curves=_curves(arms),
         apart=apart,
@@ -82,10 +81,10 @@ def page(arms: Sequence[Arm], known: Catalog) -> str:
 
 
 def question(experiments: Sequence[Experiment], known: Catalog) -> str:
-    """What is asked of who receives the updates, if that is the same in all arms."""
-    laid = [known.protocols.find(one.aggregation.id) if one.aggregation else None for one in experiments]
-    who = {over.travels.receiver if over else Travels.receiver for over in laid}
-    return f"What can {who.pop()} see of the private picture?" if len(who) == 1 else "What can be seen of the private picture?"
+    """Write the question of the report; it names the receiver of the updates if all variants have the same."""
+    found = [known.protocols.find(each.aggregation.id) if each.aggregation else None for each in experiments]
+    receivers = {aggregation.travels.receiver if aggregation else Travels.receiver for aggregation in found}
+    return f"What can {receivers.pop()} see of the private picture?" if len(receivers) == 1 else "What can be seen of the private picture?"
 
 
 def _when(arms: Sequence[Arm]) -> str:
@@ -99,7 +98,7 @@ def _when(arms: Sequence[Arm]) -> str:
 
 
 def _figures(arms: Sequence[Arm]) -> list[dict[str, str]]:
-    """Every set of private pictures, followed by what was found of it."""
+    """List the figures: every set of private pictures, followed by its reconstructions."""
     figures = []
     for _, group in groupby(arms, key=lambda arm: (arm.experiment.pictures, arm.experiment.size, arm.experiment.channels)):
         same = list(group)
@@ -118,7 +117,7 @@ def _figure(picture: Image.Image, words: str, *, kind: str = "") -> dict[str, st
 
 
 def _table(arms: Sequence[Arm]) -> list[list[str]]:
-    """A line for every arm, and for what a grey picture scores."""
+    """List the rows of the table of scores: every variant, then the baselines of a grey picture."""
     heads = _cost_heads(arms)
     lines = [
         [arm.row.title, arm.row.attacker, outcome_words(arm.row), *_scores(vars(arm.row)), *_costs(arm.row)[: len(heads)]] for arm in arms
@@ -131,7 +130,7 @@ def _table(arms: Sequence[Arm]) -> list[list[str]]:
 
 
 def outcome_words(row: Row) -> str:
-    """The verdict, and of an attack that did not come to its own answer how it ended or stands."""
+    """Describe the result of a run: the verdict, and, if the attack came to no final answer, how it ended or stands."""
     words = [row.verdict] if row.verdict else []
     return ". ".join(words if row.answered else [*words, row.ended])
 
@@ -145,13 +144,13 @@ def _scores(found: Mapping[str, Any]) -> list[str]:
 
 
 def _cost_heads(arms: Sequence[Arm]) -> list[str]:
-    """Above what protection costs and promises: which training that was; epsilon only where one is promised."""
+    """List the headings of the columns on accuracy cost; epsilon has columns only if a protection promises any."""
     return [heading([arm.row.cost for arm in arms]), "Against no protection", *(EPSILONS if _promised(arms) else ())]
 
 
 def _promised(arms: Sequence[Arm]) -> bool:
-    """Whether a protection of these promises an epsilon."""
-    return any(one is not None for arm in arms for one in arm.row.cost.epsilons(arm.row.epsilon))
+    """Return whether a protection of these variants promises an epsilon."""
+    return any(epsilon is not None for arm in arms for epsilon in arm.row.cost.epsilons(arm.row.epsilon))
 
 
 def _costs(row: Row) -> list[str]:
@@ -159,14 +158,17 @@ def _costs(row: Row) -> list[str]:
     return [accuracy, row.cost.difference or "–", *map(epsilon_words, row.cost.epsilons(row.epsilon))]
 
 
-def _told(arms: Sequence[Arm]) -> list[str]:
-    """The verdicts in words, then why runs failed."""
+def _verdict_sentences(arms: Sequence[Arm]) -> list[str]:
+    """List the reasons of the verdicts, then the reasons why runs failed."""
     words = [f"{arm.row.name}: {arm.row.words}" for arm in arms if arm.row.words]
     return words + [f"{arm.row.name}: {arm.row.ended}." for arm in arms if arm.run.finished and not arm.row.answered]
 
 
 def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:
-    """PSNR over steps as a drawing: a colour for each title, broken lines for naive attackers, a thin line for grey."""
+    """Return the drawing of PSNR over steps for the template; None if no run has a curve.
+
+    Every title has a colour. Naive attackers have broken lines, and the baselines of a grey picture thin lines.
+    """
     curves = {arm.row.run: _thinned(arm.curve) for arm in arms if arm.curve}
     if not curves:
         return None
@@ -196,7 +198,7 @@ def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:
 
 
 def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """At most about POINTS of them, the last among them."""
+    """Return about POINTS points of a curve at most, with the last point among them."""
     return [*curve[: -1 : max(1, len(curve) // POINTS)], curve[-1]]
 
 
@@ -204,7 +206,7 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _assumed(arm: Arm, known: Catalog) -> tuple[str, list[Assumed], str]:
-    """The name of one arm and its assumptions, or why it has none."""
+    """Return the name of a variant and its assumptions, or the reason why they cannot be listed."""
     try:
         end = arm.run.outcome(AttackEnd)
         return arm.row.name, assumptions(arm.experiment, known, arm.meta, end.note if end else {}), ""
@@ -213,7 +215,7 @@ def _assumed(arm: Arm, known: Catalog) -> tuple[str, list[Assumed], str]:
 
 
 def _limits(arms: Sequence[Arm]) -> list[str]:
-    """What must not be concluded."""
+    """List sentences on what must not be concluded from the comparison."""
     pictures = {picture for arm in arms for picture in arm.experiment.pictures}
     seeds = sorted({arm.experiment.seed for arm in arms})
     of = "one picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
@@ -228,7 +230,7 @@ def _limits(arms: Sequence[Arm]) -> list[str]:
 
 
 def _recipe(arms: Sequence[Arm]) -> list[tuple[str, str, str, str]]:
-    """Names, seeds, devices and versions."""
+    """List the name, seed, device and versions of every run."""
     return [
         (
             arm.row.name,
@@ -241,7 +243,7 @@ def _recipe(arms: Sequence[Arm]) -> list[tuple[str, str, str, str]]:
 
 
 def _papers(arms: Sequence[Arm], known: Catalog) -> list[tuple[str, str]]:
-    """Titles and addresses of what was used."""
+    """List the titles and addresses of the sources of all plug-ins that were used."""
     used = {(kind, part.id) for arm in arms for kind, part in arm.experiment.parts()}
     return [
         (entry.title, entry.source) for entry in known.entries if (entry.kind, entry.id) in used and entry.source.startswith("https://")
@@ -249,5 +251,5 @@ def _papers(arms: Sequence[Arm], known: Catalog) -> list[tuple[str, str]]:
 
 
 def _embedded(arms: Sequence[Arm], known: Catalog) -> Markup:
-    """The data as JSON that no browser runs; its "<" is written so that nothing in it can end the element."""
+    """Return the data as a JSON element that browsers do not run; "<" is escaped so that no text can end the element."""
     return Markup(OPENS + json.dumps(data(arms, known)).replace("<", "\\u003c") + CLOSES)

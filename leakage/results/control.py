@@ -7,27 +7,24 @@ HARDLY = "This test can hardly show that the protection helps: without it {} rec
 
 @dataclass(frozen=True)
 class Control:
-    """What the controls came to.
-
-    Args:
-        seen: how many pictures were recognizable or singled out without protection.
-        total: how many there are of the runs that came to an answer.
-        open: controls that still wait or run.
-        cut: controls that did not come to an answer.
-        attacks: by which attacks, in words.
-        how: how the verdict of the one that came nearest was found, in words.
-    """
+    """The results of the control runs."""
 
     seen: int
+    """The number of pictures that were recognizable or singled out without protection."""
     total: int
+    """The number of pictures in the runs that came to an answer."""
     open: int
+    """The number of controls that still wait or run."""
     cut: int
+    """The number of controls without a final answer."""
     attacks: tuple[str, ...]
+    """The names of their attacks."""
     how: str = ""
+    """The reason for the verdict of the control that came nearest."""
 
     @property
     def words(self) -> str:
-        """How many were recognized, and by what."""
+        """How many pictures were recognized, and by which attacks."""
         if not self.total:
             return "Not known yet" if self.open else "Time ran out on it: nothing is known, and the protection cannot be judged"
         words = f"{self.seen} of {self.total} recognized, by {' and '.join(self.attacks)}"
@@ -36,11 +33,11 @@ class Control:
         return f"{words}; {self.cut} more of its runs came to no answer" if self.cut else words
 
     def in_headline(self, recognized: int) -> str:
-        """What a headline says of it, beside a protection behind which so many were recognized."""
+        """Return the sentence for a headline on a protection behind which `recognized` pictures were recognized."""
         return self.doubt(recognized) or f"Without the protection {self.seen} of {self.total} were recognized."
 
     def doubt(self, recognized: int) -> str:
-        """What it says of a protection behind which so many were recognized; "" where it shows that the attack works without it."""
+        """Return why the control casts doubt on a protection behind which `recognized` pictures were recognized; "" if it does not."""
         if self.open or not self.total or self.seen > recognized:
             return ""
         if not self.seen:

@@ -1,4 +1,4 @@
-"""Protections, one or several in their order: as short text for menus and the address, and those that are offered, from the catalog."""
+"""Protections as short text for menus and addresses, and the protections that menus offer, from the catalog."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from leakage.spec.plugin_menu import menu_entries
 
 
 def key_of(defenses: Sequence[Part], known: Catalog) -> str:
-    """Protections, in their order, as a short text: none, pruning:fraction=0.5, clipping+gaussian_noise. Defaults are left out."""
+    """Write protections, in their order, as a short text without defaults: none, pruning:fraction=0.5, clipping+gaussian_noise."""
     texts = []
     for part in defenses:
         usual = {field.name: field.default for entry in known.defenses if entry.id == part.id for field in entry.fields}
@@ -23,16 +23,16 @@ def key_of(defenses: Sequence[Part], known: Catalog) -> str:
 
 
 def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
-    """What `key_of` wrote. Raises ValueError for names and values that are not known here."""
-    made = []
+    """Parse a text that `key_of` wrote; raise ValueError for names and values that the catalog does not have."""
+    defenses = []
     for text in [] if key == NONE else key.split("+"):
         id, _, written = text.partition(":")
         entry = known.defenses.get(id)
         kinds = {field.name: field.type for field in entry.fields}
         fields = {name: typed(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
         entry.resolve(fields)
-        made.append(Part(id=id, fields=fields))
-    return tuple(made)
+        defenses.append(Part(id=id, fields=fields))
+    return tuple(defenses)
 
 
 def key_today(key: str) -> str:
@@ -52,7 +52,7 @@ def _written_fields(id: str, written: str) -> dict[str, str]:
 
 
 def typed(kind: str, word: str) -> bool | int | float | str:
-    """A word as the value of a field. Raises ValueError."""
+    """Convert a word to the type of a field ("bool", "int", "float" or "str"); raise ValueError where it does not fit."""
     if kind == "bool":
         if word.lower() not in ("true", "false"):
             raise ValueError(f"allowed is true or false, given was {word!r}.")
@@ -71,7 +71,11 @@ def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
 
 
 def ready_made(known: Catalog) -> list[str]:
-    """No protection; of every defense its presets, else its defaults; and what its one number, or else its leading word, can be."""
+    """List the texts of the protections that menus offer, with "none" first.
+
+    Each defense is offered with its presets, or else its defaults; in addition with several values of its number, if it has just one, or
+    with every option of its first field, if that is a word.
+    """
     keys = [NONE]
     for entry in menu_entries(known, "defense"):
         numbers = [field for field in entry.fields if field.type in ("int", "float")]
@@ -81,12 +85,15 @@ def ready_made(known: Catalog) -> list[str]:
         elif entry.fields and entry.fields[0].type == "str":
             kinds += [{entry.fields[0].name: word} for word in entry.fields[0].options]
         stacks = [(Part(id=entry.id, fields=fields),) for fields in kinds]
-        keys += sorted((key_of(stack, known) for stack in stacks), key=lambda key: key != entry.id)  # the defaults lead
+        keys += sorted((key_of(stack, known) for stack in stacks), key=lambda key: key != entry.id)  # the defaults come first
     return list(dict.fromkeys(keys))
 
 
 def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> list[float]:
-    """The default times `factors`, inside the range. Of a share beyond one half what remains is multiplied, by `left`: 0.5, 0.9, 0.99."""
+    """Return the default of a numeric field multiplied by `factors`, inside its range, sorted.
+
+    For a fraction above one half, the distance to 1 is multiplied by `left` instead, as in 0.5, 0.9, 0.99.
+    """
     assert field.low is not None
     assert field.high is not None
     usual = float(field.default)
@@ -96,6 +103,6 @@ def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> lis
 
 
 def named(keys: Sequence[str], known: Catalog) -> dict[str, str]:
-    """Key -> the shortest words that tell these protections apart."""
+    """Map each key to the shortest words that tell these protections apart."""
     words = titles([Experiment().model_copy(update={"defenses": stack_of(key, known)}) for key in keys], known)
     return dict(zip(keys, map(sentence_case, words), strict=True))

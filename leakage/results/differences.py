@@ -1,4 +1,4 @@
-"""What tells the variants of a comparison apart, and what they share, in words."""
+"""The differences between the variants of a comparison, and what they share, in words."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,123 +14,133 @@ NOTHING = "no protection"
 
 
 def attacker(experiment: Experiment, known: Catalog) -> str:
-    """Whether the attacker imitates what the phone does; "both" where one who does not would do the same."""
+    """Return "adaptive" if the attacker imitates what the client does, "naive" if not, and "both" if the two would do the same."""
     if coincide(experiment, known):
         return "both"
     return "adaptive" if experiment.assume.adaptive else "naive"
 
 
 def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
-    """The shortest words that tell the arms apart, whose naive and adaptive runs share a title; one arm alone: by its protection."""
-    told = [words for _, words in aspects(experiments, known, short=True) if len(set(words)) > 1]
-    told = told or [words for about, words in aspects(experiments, known, short=True) if about == "The protection"]
-    return [", ".join(words) for words in zip(*told, strict=True)]
+    """Return for every experiment the shortest words that tell it from the others.
+
+    A naive and an adaptive run of a variant have the same title. If nothing differs, the protection is the title.
+    """
+    parts = [words for _, words in aspects(experiments, known, short=True) if len(set(words)) > 1]
+    parts = parts or [words for about, words in aspects(experiments, known, short=True) if about == "The protection"]
+    return [", ".join(words) for words in zip(*parts, strict=True)]
 
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
-    """What differs, and what is equal, a line each."""
-    attackers = [KNOWS[heard].lower() for one in experiments if (heard := attacker(one, known)) != "both"]
-    told = [*aspects(experiments, known, short=False), ("The attacker", attackers)]
-    lines = [(about, list(dict.fromkeys(words))) for about, words in told if words]
-    normed = any(one.model.fields.get("norm") == "batch" for one in experiments)
+    """Return the aspects that differ and those that are equal, each as a line of text."""
+    attackers = [KNOWS[which].lower() for each in experiments if (which := attacker(each, known)) != "both"]
+    found = [*aspects(experiments, known, short=False), ("The attacker", attackers)]
+    lines = [(about, list(dict.fromkeys(words))) for about, words in found if words]
+    normed = any(each.model.fields.get("norm") == "batch" for each in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
     return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
 
 
 def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
-    """What an experiment consists of: what it is about, and the words for every one of them."""
+    """List the aspects of experiments: what each is about, and its words for every experiment.
+
+    Args:
+        experiments: the experiments to describe.
+        known: the plug-ins.
+        short: whether the words stand in a title, without defaults, rather than in a list.
+    """
 
     def every(words: Callable[[Experiment], str]) -> list[str]:
-        return [words(one) for one in experiments]
+        return [words(each) for each in experiments]
 
     def part(kind: str, of: Callable[[Experiment], Part], without: Sequence[str] = ()) -> list[str]:
-        peers = [of(one) for one in experiments]
+        peers = [of(each) for each in experiments]
         full = kind == "attack" and not short and len({peer.id for peer in peers}) == 1
         bare = [_without(peer, without, known) for peer in peers]
         return [part_words(kind, peer, bare, known, short=short, full=full) for peer in bare]
 
-    apart = (LOCAL_STEPS, LOCAL_RATE) if all(local_training(one, known) for one in experiments) else ()
+    apart = (LOCAL_STEPS, LOCAL_RATE) if all(local_training(each, known) for each in experiments) else ()
     usual = "default countermeasure" if short else "default"
-    stacked = [defense for one in experiments for defense in one.defenses]
-    summed = [one.aggregation for one in experiments if one.aggregation]
+    defenses = [defense for each in experiments for defense in each.defenses]
+    summed = [each.aggregation for each in experiments if each.aggregation]
     return [
-        ("The protection", every(lambda one: protection(one.defenses, stacked, known, short=short))),
-        ("The attacker's countermeasure", every(lambda one: known.strategy_title(one.assume.strategy) or usual)),
-        ("The attack", part("attack", lambda one: one.attack)),
+        ("The protection", every(lambda each: protection(each.defenses, defenses, known, short=short))),
+        ("The attacker's countermeasure", every(lambda each: known.strategy_title(each.assume.strategy) or usual)),
+        ("The attack", part("attack", lambda each: each.attack)),
         ("The pictures", _pictures(experiments, short=short)),
-        ("Their size", every(lambda one: f"{one.size} px")),
-        ("Their colours", every(lambda one: "grey" if one.channels == 1 else "colour")),
-        ("The model", part("model", lambda one: one.model)),
-        ("Its weights", every(lambda one: f"trained ({one.checkpoint})" if one.checkpoint else "untrained")),
-        ("Its outputs", every(lambda one: TASKS[one.task].short)),
-        *([("Its classes", every(_classes))] if any(one.outputs for one in experiments) else []),
-        *([("Its loss", every(lambda one: LOSSES[one.loss].short))] if any(one.loss != "cross-entropy" for one in experiments) else []),
-        ("Its arithmetic", every(lambda one: one.precision)),
-        ("BatchNorm uses", every(lambda one: BATCH_NORM[one.batch_norm].short)),
-        ("What is sent", part("protocol", lambda one: one.protocol, apart)),
+        ("Their size", every(lambda each: f"{each.size} px")),
+        ("Their colours", every(lambda each: "grey" if each.channels == 1 else "colour")),
+        ("The model", part("model", lambda each: each.model)),
+        ("Its weights", every(lambda each: f"trained ({each.checkpoint})" if each.checkpoint else "untrained")),
+        ("Its outputs", every(lambda each: TASKS[each.task].short)),
+        *([("Its classes", every(_classes))] if any(each.outputs for each in experiments) else []),
+        *([("Its loss", every(lambda each: LOSSES[each.loss].short))] if any(each.loss != "cross-entropy" for each in experiments) else []),
+        ("Its arithmetic", every(lambda each: each.precision)),
+        ("BatchNorm uses", every(lambda each: BATCH_NORM[each.batch_norm].short)),
+        ("What is sent", part("protocol", lambda each: each.protocol, apart)),
         ("Local steps", _local(experiments, known, _steps_words(experiments, known, short=short))),
         ("Local rate", _local(experiments, known, lambda fields: f"{'local rate ' if short else ''}{fields[LOCAL_RATE]:g}")),
         (
             "Added up with other phones",
-            every(lambda one: part_words("protocol", one.aggregation, summed, known, short=short) if one.aggregation else "no"),
+            every(lambda each: part_words("protocol", each.aggregation, summed, known, short=short) if each.aggregation else "no"),
         ),
-        ("The round", every(lambda one: f"{'round ' if short else ''}{one.attacked_round} of {one.rounds}")),
-        ("The labels", every(lambda one: f"{'labels ' if short else ''}{'granted' if one.assume.labels else 'found out'}")),
-        ("BatchNorm statistics", every(lambda one: f"{'statistics ' if short else ''}{STATISTICS[one.assume.statistics].short}")),
-        *([("The accomplice", every(_accomplice))] if any(one.assume.accomplice for one in experiments) else []),
-        *([("Other pictures of every class", every(_examples))] if any(one.assume.examples for one in experiments) else []),
-        ("The seed", every(lambda one: f"{'seed ' if short else ''}{one.seed}")),
-        ("The time limit", every(lambda one: f"at most {one.max_seconds} s")),
+        ("The round", every(lambda each: f"{'round ' if short else ''}{each.attacked_round} of {each.rounds}")),
+        ("The labels", every(lambda each: f"{'labels ' if short else ''}{'granted' if each.assume.labels else 'found out'}")),
+        ("BatchNorm statistics", every(lambda each: f"{'statistics ' if short else ''}{STATISTICS[each.assume.statistics].short}")),
+        *([("The accomplice", every(_accomplice))] if any(each.assume.accomplice for each in experiments) else []),
+        *([("Other pictures of every class", every(_examples))] if any(each.assume.examples for each in experiments) else []),
+        ("The seed", every(lambda each: f"{'seed ' if short else ''}{each.seed}")),
+        ("The time limit", every(lambda each: f"at most {each.max_seconds} s")),
     ]
 
 
 def _classes(experiment: Experiment) -> str:
-    """How many classes its network tells apart."""
+    """Describe how many classes the network of an experiment distinguishes."""
     return f"{experiment.num_classes:,} classes"
 
 
 def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:
-    """What is said of the local training of each; nothing where one has none: then it is told with the protocols."""
-    fields = [local_training(one, known) for one in experiments]
-    return [words(own) for own in fields if own] if all(fields) else []
+    """Apply `words` to the local training of each experiment; empty if an experiment has none, since the protocols then tell it."""
+    fields = [local_training(each, known) for each in experiments]
+    return [words(values) for values in fields if values] if all(fields) else []
 
 
 def _steps_words(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> Callable[[dict[str, Any]], str]:
-    """Local steps, where every one of them takes all the pictures; else how often the phone goes through its pictures."""
-    parts = any((local_training(one, known) or {}).get("mini_batch") for one in experiments)
+    """Return a function that describes local training: in steps if every step takes all pictures, else in epochs."""
+    parts = any((local_training(each, known) or {}).get("mini_batch") for each in experiments)
     return lambda fields: counted(fields[LOCAL_STEPS], "epoch" if parts else "local step") if short or parts else str(fields[LOCAL_STEPS])
 
 
 def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | None:
-    """All fields of a protocol whose phones train by themselves; None of another, or of one that is gone since."""
+    """Return all fields of a protocol whose clients train locally; None for another protocol, and for one that is not known."""
     entry = known.protocols.find(experiment.protocol.id)
     return _filled(entry, experiment.protocol) if entry and entry.trains_locally else None
 
 
 def _without(part: Part, names: Sequence[str], known: Catalog) -> Part:
-    """A protocol without the fields that are told by themselves: with their defaults."""
+    """Return a protocol with the defaults of the fields `names`, which are described separately."""
     entry = known.protocols.find(part.id) if names else None
     usual = {field.name: field.default for field in entry.fields if field.name in names} if entry else {}
     return Part(id=part.id, fields={**part.fields, **usual})
 
 
 def sentence_case(words: str) -> str:
-    """As at the beginning of a sentence."""
+    """Capitalize the first letter."""
     return words[:1].upper() + words[1:]
 
 
-def protection(stack: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
-    """A stack of protections in the words that tell it from its `peers`."""
-    return ", then ".join(part_words("defense", part, peers, known, short=short) for part in stack) or NOTHING
+def protection(defenses: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
+    """Describe protections in the words that tell them from `peers`."""
+    return ", then ".join(part_words("defense", part, peers, known, short=short) for part in defenses) or NOTHING
 
 
 def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
-    """Title and fields: what differs from its like; of a protection its strength and, as of all unless short, what is not as usual.
+    """Describe a plug-in by its title and some of its fields: those that differ from `peers` of the same id.
 
-    `full`: every field.
+    The fields of a protection that state its strength are always among them. So are values other than the defaults, for a protection or
+    where `short` is false. `full` lists every field.
     """
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
-    if entry is None:  # gone since
+    if entry is None:  # it no longer exists
         return ", ".join([part.id, *(f"{name} {_value(value)}" for name, value in part.fields.items())])
     values, alike = _filled(entry, part), [_filled(entry, peer) for peer in peers if peer.id == part.id]
     numbers = [field.name for field in entry.fields if field.type in ("int", "float")]
@@ -156,22 +166,22 @@ def _value(value: float | str) -> str:
 
 
 def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
-    """How many, where that is what differs; else which."""
-    batches = [one.pictures for one in experiments]
+    """Describe the pictures of each experiment: by their number if no more than that differs, else by their titles."""
+    batches = [each.pictures for each in experiments]
     if short and len({len(batch) for batch in batches}) == len(set(batches)):
         return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
     return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
 
 
 def _examples(experiment: Experiment) -> str:
-    """Whether the attacker owns such pictures."""
+    """Describe whether the attacker has other pictures of the class."""
     return "starts from another picture of the class" if experiment.assume.examples else "starts without one"
 
 
 def _accomplice(experiment: Experiment) -> str:
-    """Who works with the attacker."""
-    own = experiment.assume.accomplice
-    return f"accomplice with {_picture(own)}" if own else "no accomplice"
+    """Describe the client that works with the attacker."""
+    picture = experiment.assume.accomplice
+    return f"accomplice with {_picture(picture)}" if picture else "no accomplice"
 
 
 def _picture(picture: Picture) -> str:
@@ -179,6 +189,6 @@ def _picture(picture: Picture) -> str:
         return f"own picture {picture.id} (class {picture.label})"
     try:
         title = find("gallery", picture.id).title if picture.source == "gallery" else f"{TITLES[picture.source]} {picture.id}"
-    except PictureError:  # gone since
+    except PictureError:  # it no longer exists
         title = picture.id
     return title if picture.label is None else f"{title} (class {picture.label})"
