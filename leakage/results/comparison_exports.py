@@ -83,7 +83,7 @@ def _fitted(picture: Image.Image, side: int) -> Image.Image:
 
 
 def _wrapped(text: str, wide: int) -> list[str]:
-    """Break a text into lines that fit the width in pixels; a word that is too long gets a line, which the column cuts off."""
+    """Split a text into lines that fit the width in pixels; a word that is too long gets a line, which the column cuts off."""
     ink = ImageDraw.Draw(Image.new("RGB", (1, 1)))
     lines = [""]
     for word in text.split():

@@ -124,7 +124,7 @@ def _without(part: Part, names: Sequence[str], known: Catalog) -> Part:
 
 
 def sentence_case(words: str) -> str:
-    """Capitalize the first letter."""
+    """Return the words with a capital first letter."""
     return words[:1].upper() + words[1:]
 
 
@@ -136,8 +136,8 @@ def protection(defenses: Sequence[Part], peers: Sequence[Part], known: Catalog, 
 def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
     """Describe a plug-in by its title and some of its fields: those that differ from `peers` of the same id.
 
-    The fields of a protection that state its strength are always among them. So are values other than the defaults, for a protection or
-    where `short` is false. `full` lists every field.
+    The fields of a protection that state its strength are always among them. For a protection, or where `short` is false, values other
+    than the defaults are too. `full` lists every field.
     """
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
     if entry is None:  # it no longer exists
