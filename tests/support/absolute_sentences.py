@@ -18,10 +18,14 @@ ABSOLUTE = re.compile(
     r"\b(no|none|nobody|nothing|never|every|everyone|everything|all|always|only|cannot|impossible|exactly)\b", re.IGNORECASE
 )
 ENDS = re.compile(r"(?<=[.?!])[\"'”)]*\s+(?=[A-Z0-9{“\"'(…])")
-ANSWERS = tuple(
-    f"leakage/results/{name}.py" for name in ("answer", "answer_words", "advice", "alternatives", "control", "labels_read", "promise")
+ANSWERS = ("answer", "answer_words", "advice", "alternatives", "control", "labels_read", "promise", "what_ifs")
+SOURCES = (  # pages, tooltips, the threat model table, the answers of Ask
+    "leakage/spec",
+    *(f"leakage/results/{name}.py" for name in ANSWERS),
+    "leakage/networks/rank_verdict.py",
+    "leakage/ui",
+    "pages",
 )
-SOURCES = ("leakage/spec", *ANSWERS, "leakage/ui", "pages")  # pages, tooltips, the threat model table, the answers of Ask
 TOLD = ("strategies", "backfires", "published", "imitation", "in_place_of_steps", "ends_without", "needs_structure", "needs_step")
 SHOWN = ("title", "help", "story", "titles", "about")  # what assets/prepared.json says to readers
 

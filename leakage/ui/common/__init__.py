@@ -1,1 +1,1 @@
-"""What the pages share."""
+"""Code that several pages share: settings as widgets, addresses, Markdown, the visitor's session."""

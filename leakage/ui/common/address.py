@@ -1,4 +1,4 @@
-"""Settings at a link: from the address into the widgets, and all that differs from its default into the address; and the way back."""
+"""Links to settings: read an address into the widgets, and write every setting that differs from its default into the address."""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
@@ -18,103 +18,114 @@ from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.common import forms, misread
 from leakage.ui.common.session import BEFORE
 
-NEXT = "next-address"  # in session state: what else the address is to say when it is written next, as {"run": its id}; None: no more
-OPENING = "opening"  # in session state: what a page shows that was opened without any settings in its address
-ALONE = {"run", "runs"}  # keys of an address that say all by themselves: the settings are those of the runs
+NEXT = "next-address"  # in session state: keys that `write_url` adds next time, such as {"run": id}; a value of None removes the key
+OPENING = "opening"  # in session state: the settings of a page that was opened without any settings in its address
+RUN_KEYS = {"run", "runs"}  # keys of an address that need no settings beside them: the settings are those of the runs
 USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
-WHOLE = ("gallery", "upload")  # sources that are shown whole
-OTHERS = {  # widgets that belong to no plug-in
+COMPLETE = ("gallery", "upload")  # sources of which the page shows all pictures at once
+OTHERS = {  # widgets that belong to no plug-in, by their keys
     "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
     "examples": Field("examples", "bool", forms.DEFAULT.assume.examples, ""),
     "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
     "max_seconds": Field("max_seconds", "int", forms.DEFAULT.max_seconds, "", 1, MAX_SECONDS),
     "batch": Field("batch", "int", 1, "", 1, MAX_BATCH),
     "outputs": Field("outputs", "int", forms.DEFAULT.outputs, "", 0, MAX_CLASSES),
-    "offset": Field("offset", "int", 0, "", 0, 10**9),  # the data set says where it ends
+    "offset": Field("offset", "int", 0, "", 0, 10**9),  # the data set limits it further
 }
 
 
 def went_through_history() -> bool:
-    """Whether the browser's Back or Forward led here: then the address, and no widget, says what was meant."""
+    """Return whether the visitor came here by the browser's Back or Forward; then the address decides the settings, not the widgets."""
     return bool(getattr(get_script_run_ctx(), "is_history_navigation", False))
 
 
 def read_url(known: Catalog, *, again: bool = False) -> None:
-    """Before a page is drawn for the first time: widgets take their values from the address. `tell_misread` names what cannot be taken.
+    """Set the widgets to the values in the address, before the page draws them.
 
-    `again`: it has been drawn before, so that all which the address does not name becomes as usual.
+    Values that cannot be used are skipped; `tell_misread` names them later.
 
-    The widgets are not bound to the address by Streamlit: it would write the titles of menus, and a link must outlive a better title;
-    and it would not write what a preset or a link to runs has set, and forget that with the next reload.
+    Streamlit could bind widgets to the address itself, but it would write the titles of menus there, and a link must still work after a
+    title has changed. It would also not write the settings that a preset or a link to runs has set, so that a reload would lose them.
+
+    Args:
+        known: The catalog of plug-ins.
+        again: The page has been drawn before. Every setting that the address does not name then returns to its default.
     """
     state, asked = st.session_state, settings_today(st.query_params.to_dict())
     if again:
-        classes = state.get("classes", {})  # of uploads, which no address names
+        classes = state.get("classes", {})  # the classes of uploads, which no address names
         forms.put_defaults(known)
         state["classes"] = classes
     state[misread.ASKED] = asked
     state.pop(OPENING, None)
     for key, options in _menus(known).items():
-        if found := [option for option in options if str(option) == asked.get(key)]:
-            state[key] = found[0]
+        if matching := [option for option in options if str(option) == asked.get(key)]:
+            state[key] = matching[0]
     for key, field in (*_fields(known), *OTHERS.items()):
         if key in asked:
-            with suppress(ValueError):  # of a free text its own widget tells what is wrong
+            with suppress(ValueError):  # the widget of a free text reports errors itself
                 state[key] = asked[key] if field.syntax else field.read(asked[key], "address")
     if named := [name for name in asked.get(PICKED, "").split(",") if name]:
         state[PICKED] = named
-        state["batch"] = max(len(named), state.get("batch", 1))  # fewer are filled up
+        state["batch"] = max(len(named), state.get("batch", 1))  # the chooser adds pictures where fewer are named
 
 
 def reset(known: Catalog) -> None:
-    """Back to the defaults, in the widgets and in the URL; the shown run leaves the page too."""
+    """Reset the widgets and the address to the defaults, and remove the shown run from the page."""
     forms.put_defaults(known)
     st.session_state.pop(BEFORE, None)
     st.session_state[NEXT] = {"run": None}
 
 
 def tell_misread(place: DeltaGenerator, known: Catalog, *, without: Collection[str] = (), more: misread.More | None = None) -> None:
-    """After `write_url`: what the link asked for and did not get, in one warning, until a setting changes.
+    """Show one warning that lists the values of the link that could not be used, until a setting changes. Call it after `write_url`.
 
-    `without`: menus that the page does not have. `more`: what else the page reads of its address.
+    Args:
+        place: Where the warning appears.
+        known: The catalog of plug-ins.
+        without: Menus that the page does not have.
+        more: Yields further sentences, about keys of the address that only this page reads.
     """
     menus = {key: options for key, options in _menus(known).items() if key not in without}
-    misread.tell(place, menus, {**dict(_fields(known)), **OTHERS}, known, more)
+    misread.show_warning(place, menus, {**dict(_fields(known)), **OTHERS}, known, more)
 
 
 def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[str, str | None] | None = None) -> None:
-    """Whatever differs from its default goes into the address, and the version that says which defaults were meant.
+    """Write every setting that differs from its default into the address, with the version of the links, which fixes the defaults.
 
-    `without`: menus that the page does not have. `more`: what else to write; None takes a key out.
-    All at once, with the run that was started: a change is one step of the browser's history, however many settings go with it.
-    A page that was opened without settings, or by a link to runs, leaves its address alone until something is changed: coming there is
-    one step, not two.
+    All keys are written at once, with the run that was started, so that a change is a single step of the browser's history. A page that
+    was opened without settings, or by a link to runs, keeps its address until a setting changes, so that opening it is one step, not two.
+
+    Args:
+        known: The catalog of plug-ins.
+        without: Menus that the page does not have.
+        more: Further keys to write; a value of None removes the key.
     """
     state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
     usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
     usual |= {key: field.default for key, field in (*fields.items(), *OTHERS.items())}
     chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}}
     idle = {*without, *(key for key in fields if key.split(".")[0] not in chosen)}
-    idle |= {"offset"} if state.get("source") in WHOLE else set()
-    told: dict[str, str | None] = {
+    idle |= {"offset"} if state.get("source") in COMPLETE else set()
+    entries: dict[str, str | None] = {
         key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
     }
-    if PICKED in state:  # a source other than the usual one begins with a picture of its own
-        told[PICKED] = None if state[PICKED] == USUAL_PICTURES and told["source"] is None else ",".join(state[PICKED])
-        told["batch"] = None  # so many as are named
-    told |= more or {}
+    if PICKED in state:  # every other source has another first picture
+        entries[PICKED] = None if state[PICKED] == USUAL_PICTURES and entries["source"] is None else ",".join(state[PICKED])
+        entries["batch"] = None  # the number of named pictures says it
+    entries |= more or {}
     written = st.query_params.to_dict()
-    before, also = settings_today(written), state.pop(NEXT, {})
-    unasked = ALONE.issuperset(before) and all(before.get(key) == value for key, value in also.items())
-    if unasked and told == state.setdefault(OPENING, told):
+    before, added = settings_today(written), state.pop(NEXT, {})
+    without_settings = RUN_KEYS.issuperset(before) and all(before.get(key) == value for key, value in added.items())
+    if without_settings and entries == state.setdefault(OPENING, entries):
         return
-    after = {key: value for key, value in {**before, "v": str(VERSION), **told, **also}.items() if value is not None}
+    after = {key: value for key, value in {**before, "v": str(VERSION), **entries, **added}.items() if value is not None}
     if after != written:
         st.query_params.from_dict(after)
 
 
 def _menus(known: Catalog) -> dict[str, list[Any]]:
-    """The options of every menu, the default first."""
+    """Return the options of every menu by the key of its widget, the default first."""
     menus: dict[str, list[Any]] = {
         kind: sorted((entry.id for entry in menu_entries(known, kind)), key=lambda name: name != default)
         for kind, default in forms.DEFAULTS.items()
@@ -132,19 +143,19 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
         "loss": list(forms.LOSSES),
         "batch_norm": list(forms.BATCH_NORM),
         "phones": list(range(1, forms.MAX_PHONES + 1)),
-        **({"aggregation": over} if (over := [entry.id for entry in known.aggregations]) else {}),
+        **({"aggregation": ids} if (ids := [entry.id for entry in known.aggregations]) else {}),
         "rounds": list(range(1, MAX_ROUNDS + 1)),
         "attacked_round": list(range(1, MAX_ROUNDS + 1)),
         "adaptive": list(forms.ADAPTIVE),
         "counter": [forms.USUAL, *dict.fromkeys(name for entry in known.defenses for name in list(entry.strategies)[1:])],
         "statistics": list(forms.STATISTICS),
-        "accomplice": forms.accomplices(),
+        "accomplice": forms.accomplice_options(),
         "source": list(forms.SOURCES),
     }
 
 
 def _fields(known: Catalog) -> Iterator[tuple[str, Field]]:
-    """The fields of all plug-ins by the keys of their widgets."""
+    """Yield the fields of all plug-ins, each with the key of its widget."""
     for entry in known.entries:
         for field in entry.fields:
             yield f"{entry.id}.{field.name}", field

@@ -1,4 +1,4 @@
-"""Where the server answers: below `server.baseUrlPath`, which nothing but Streamlit's own pages knows by itself."""
+"""The path below which the server answers (`server.baseUrlPath`); Streamlit adds it to its own pages only, not to our links."""
 
 from urllib.parse import urlsplit
 
@@ -6,12 +6,12 @@ import streamlit as st
 
 
 def base() -> str:
-    """The prefix of all our routes and links: empty, or such as `/gle`."""
+    """Return the prefix of all our routes and links: empty, or a path such as `/gle`."""
     path = str(st.get_option("server.baseUrlPath") or "").strip("/")
     return f"/{path}" if path else ""
 
 
 def address_of(path: str) -> str | None:
-    """The address of one of our own pages, such as /learn, with the scheme and host that the browser sees; None where no browser looks."""
-    seen = urlsplit(st.context.url or "")
-    return f"{seen.scheme}://{seen.netloc}{base()}{path}" if seen.scheme in ("http", "https") and seen.netloc else None
+    """Return the full address of one of our pages (`path`, such as /learn), with the browser's scheme and host; None without a browser."""
+    shown = urlsplit(st.context.url or "")
+    return f"{shown.scheme}://{shown.netloc}{base()}{path}" if shown.scheme in ("http", "https") and shown.netloc else None

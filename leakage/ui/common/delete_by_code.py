@@ -1,4 +1,4 @@
-"""Delete an upload by its code: for whoever has lost the cookie, and with it the runs that used the picture."""
+"""Delete an upload, and all runs that used it, by the code of the upload: for visitors whose browser has lost the cookie."""
 
 import streamlit as st
 
@@ -7,18 +7,18 @@ from leakage.runs.upload_codes import CodeError
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
-TYPED, TOLD, WRONG = "upload-code", "upload-code-told", "upload-code-wrong"  # in session state
+TYPED, DONE, WRONG = "upload-code", "upload-code-told", "upload-code-wrong"  # in session state
 
 
 def show() -> None:
-    """The popover with its field, and what a code that was typed has done."""
+    """Draw the popover with the field for the code, and report what the last code has deleted or why it was refused."""
     popover = st.popover("Delete an upload by its code", icon=":material/key:", type="tertiary")
     with popover, st.form("delete-by-code", border=False):
         st.text_input("Code, as it stood beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
         st.caption("Every run that used the picture goes at once, with its frames and files, whichever browser holds it.")
         st.form_submit_button("Delete", type="primary", on_click=_delete)
-        if told := st.session_state.pop(TOLD, ""):
-            st.success(escape(told))
+        if done := st.session_state.pop(DONE, ""):
+            st.success(escape(done))
         if wrong := st.session_state.pop(WRONG, ""):
             st.error(escape(wrong))
 
@@ -30,8 +30,8 @@ def _delete() -> None:
     except CodeError as error:
         state[WRONG] = str(error)
         return
-    for kept in ("uploads", "upload_titles"):
-        state.get(kept, {}).pop(deleted.upload, None)
+    for name in ("uploads", "upload_titles"):
+        state.get(name, {}).pop(deleted.upload, None)
     runs = f"{deleted.runs} run{'s' * (deleted.runs > 1)} that used this picture, with frames and files"
-    state[TOLD] = f"Deleted: {runs}." if deleted.runs else "No run here used this picture: there was nothing to delete."
+    state[DONE] = f"Deleted: {runs}." if deleted.runs else "No run here used this picture: there was nothing to delete."
     state[TYPED] = ""

@@ -1,4 +1,4 @@
-"""The words beside the pictures: the question, the glossary, what-ifs, a run in one line."""
+"""Texts that several pages show: the glossary, and what happens to pictures."""
 
 from urllib.parse import quote, urlencode
 
@@ -7,13 +7,12 @@ from leakage.spec.tasks import Ranks
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape
 
-MANY_STEPS = 10  # local steps from which on replaying each takes long
 GLOSSARY = {
     "Gradient": "For every weight of the model, how much and in which direction it should change to do better on these pictures. "
     "In federated learning a phone sends this instead of its pictures.",
     "Batch": "The pictures that go into one gradient. Their gradients are averaged, so one sum is sent, not one per picture.",
     "Local steps": "With FedAvg a phone sends no gradient: it trains for some steps by itself and sends how far its weights have "
-    "moved. Who knows how it trains can imitate every step.",
+    "moved. An attacker that knows how it trains can imitate every step.",
     "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum is "
     "readable. The server then faces one large batch: harder to take apart, and still no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker takes what arrives for a plain gradient. An adaptive one knows how the phone trains and what "
@@ -36,13 +35,13 @@ GLOSSARY = {
 
 
 def promise() -> Markdown:
-    """What becomes of pictures, in a line below every page."""
+    """Return the line below every page that says what happens to pictures."""
     life = escape(settings().upload_life)
     return Markdown(f"Pictures go to this machine only. A run with your own is deleted with one click, at the latest after {life}.")
 
 
 def ranks_link(ranks: Ranks) -> str:
-    """The page with its network."""
-    given = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
-    given |= {} if ranks.outputs == 10 else {"outputs": str(ranks.outputs)}
-    return f"{base()}/architecture?" + urlencode(given, quote_via=quote)
+    """Return the address of the page Architecture with the network whose ranks were measured."""
+    query = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
+    query |= {} if ranks.outputs == 10 else {"outputs": str(ranks.outputs)}
+    return f"{base()}/architecture?" + urlencode(query, quote_via=quote)

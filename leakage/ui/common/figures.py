@@ -1,4 +1,4 @@
-"""What the figures of the pages share: a bare frame, the line of a grey picture, leakage against accuracy."""
+"""Parts that the figures of several pages share: a plain layout, the line of a grey picture, leakage against accuracy."""
 
 from collections.abc import Sequence
 from statistics import mean
@@ -12,7 +12,16 @@ LEAK = "#d55e00"  # Okabe-Ito: readable on white and on black
 
 
 def bare(figure: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any], top: int = 16, **more: Any) -> go.Figure:
-    """The figure without a background of its own, its axes as given and at rest."""
+    """Return the figure with a transparent background and axes that cannot be zoomed.
+
+    Args:
+        figure: It is changed in place.
+        height: In pixels.
+        x: Settings of the horizontal axis, as Plotly names them.
+        y: Settings of the vertical axis.
+        top: Margin above the plot, in pixels.
+        more: Further settings of the layout.
+    """
     return figure.update_layout(
         height=height,
         margin={"l": 4, "r": 12, "t": top, "b": 4},
@@ -24,16 +33,16 @@ def bare(figure: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any]
     )
 
 
-def grey_line(figure: go.Figure, value: float | None, *, words: str = "top right") -> None:
-    """What a grey picture scores, where that is known."""
+def grey_line(figure: go.Figure, value: float | None, *, position: str = "top right") -> None:
+    """Add the line of a grey picture's score, where the score is known. `position` is where the annotation stands."""
     if value is not None:
         figure.add_hline(
-            value, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture", annotation_position=words
+            value, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture", annotation_position=position
         )
 
 
 def band(figure: go.Figure, ends: Sequence[tuple[float, float, float]], colour: str) -> None:
-    """What lies between (x, low, high) of each, in order of x."""
+    """Fill the area between the low and the high value at each x. `ends` holds (x, low, high), sorted by x."""
     x, low, high = (list(column) for column in zip(*ends, strict=True))
     figure.add_scatter(
         x=[*x, *reversed(x)],
@@ -54,30 +63,37 @@ def against_accuracy(
     *,
     x: str,
     y: str,
-    shares: Sequence[float] | None = None,
+    fractions: Sequence[float] | None = None,
 ) -> go.Figure:
-    """(accuracies from 0 to 1, one for each seed; PSNR; words) of each: up leaks more, to the right is cheaper.
+    """Return a scatter plot of leakage against accuracy: higher points leak more, points further right keep more accuracy.
 
-    Of several seeds the mean, and from three on the interval that holds it with 95 % confidence. `shares` from 0 to 1 fill the marks.
+    Args:
+        points: For each point its accuracies from 0 to 1, one for each seed; its PSNR in dB; and its label. The point stands at the mean
+            accuracy; from three seeds on a bar shows the 95 % confidence interval of the mean.
+        grey: The PSNR of a grey picture, or None where it is unknown.
+        x: The title of the horizontal axis.
+        y: The title of the vertical axis.
+        fractions: A number from 0 to 1 for each point, by which the marker is filled; None fills all markers.
     """
-    accuracies, leaked, words = (
+    accuracies, leaked, labels = (
         [100 * mean(each) for each, _, _ in points],
         [psnr for _, psnr, _ in points],
-        [told for _, _, told in points],
+        [label for _, _, label in points],
     )
     halves = [100 * (mean_interval(each)[1] - mean(each)) if len(each) >= FEWEST else 0.0 for each, _, _ in points]
-    filled = {"color": list(shares), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if shares else {"color": LEAK}
-    middle = (min(accuracies) + max(accuracies)) / 2  # labels go inwards: a narrow page cuts nothing off
-    order = sorted(range(len(points)), key=lambda place: accuracies[place])
-    lows = [order.index(place) % 2 == 1 for place in range(len(points))]  # and neighbours' up and down: they do not cover each other
+    filled = {"color": list(fractions), "colorscale": [[0, "#ffffff"], [1, LEAK]], "cmin": 0, "cmax": 1} if fractions else {"color": LEAK}
+    middle = (min(accuracies) + max(accuracies)) / 2  # labels point inwards, so that a narrow page cuts none off
+    order = sorted(range(len(points)), key=lambda index: accuracies[index])
+    below = [order.index(index) % 2 == 1 for index in range(len(points))]  # neighbors alternate, so that labels do not cover each other
     figure = go.Figure()
     figure.add_scatter(
         x=accuracies,
         y=leaked,
-        text=words,
+        text=labels,
         mode="markers+text",
         textposition=[
-            f"{'bottom' if low else 'top'} {'right' if one < middle else 'left'}" for one, low in zip(accuracies, lows, strict=True)
+            f"{'bottom' if low else 'top'} {'right' if accuracy < middle else 'left'}"
+            for accuracy, low in zip(accuracies, below, strict=True)
         ],
         cliponaxis=False,
         error_x={"type": "data", "array": halves, "color": LEAK, "thickness": 1},

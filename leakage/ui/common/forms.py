@@ -1,4 +1,4 @@
-"""Settings as widgets, and an Experiment into their values. Everything is built from the catalog."""
+"""Widgets for settings, built from the catalog, and the way back: the values of an Experiment written into the widgets."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -18,32 +18,42 @@ from leakage.spec.syntax import SYNTAXES
 from leakage.ui.common.markdown import escape, ours
 
 UNTRAINED = ""
-USUAL = ""  # the first of a protection's strategies
+USUAL = ""  # the first strategy of a protection, which is its default
 DEFAULT = Experiment()
-More: TypeAlias = Callable[[dict[str, Any]], None]  # draws further widgets, given the values of a plug-in's fields
+More: TypeAlias = Callable[[dict[str, Any]], None]  # takes the values of a plug-in's fields and draws further widgets
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 SOURCES |= {"faces": "Faces", "lfw": "LFW"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
-TASKS = {name: said.menu for name, said in words.TASKS.items()}
-LOSSES = {name: said.menu for name, said in words.LOSSES.items()}
-BATCH_NORM = {name: said.menu for name, said in words.BATCH_NORM.items()}
+TASKS = {name: wording.menu for name, wording in words.TASKS.items()}
+LOSSES = {name: wording.menu for name, wording in words.LOSSES.items()}
+BATCH_NORM = {name: wording.menu for name, wording in words.BATCH_NORM.items()}
 ADAPTIVE = {"true": words.KNOWS["adaptive"], "false": words.KNOWS["naive"]}
-STATISTICS = {name: said.menu for name, said in words.STATISTICS.items()}
-KEPT: Literal["page"] = "page"  # what was set comes back with its widget, as long as one stays on the page
-MAX_PHONES = 16  # in one sum
+STATISTICS = {name: wording.menu for name, wording in words.STATISTICS.items()}
+KEPT: Literal["page"] = "page"  # Streamlit keeps the value of a widget that is not drawn, until the visitor leaves the page
+MAX_PHONES = 16  # in one sum (secure aggregation)
 
 
 def card(number: int, title: str) -> DeltaGenerator:
-    """A card for one of the numbered steps of a page."""
+    """Return a container with a border and a title, for one of the numbered steps of a page."""
     box = st.container(border=True, gap="small", key=f"step-{number}")
     box.markdown(f"**{number:d} · {escape(title)}**")
     return box
 
 
 def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
-    """A menu of the plug-ins of one kind with its sentence, and beside it, folded away, the fine settings and what `more` adds to them.
+    """Draw a menu of all plug-ins of one kind and the fields of the chosen plug-in, and return the choice with the values of its fields.
 
-    Fields named in `apart` are not among them: they are drawn elsewhere, and kept out of the answer. Free texts stand below, in the open.
+    Fields that hold free text stand below the menu; the others open behind a small button.
+
+    Args:
+        known: The catalog of plug-ins.
+        kind: A kind of plug-in that has a menu: a key of `DEFAULTS`.
+        label: The label of the menu, for screen readers.
+        more: Draws further widgets behind the button.
+        apart: Names of fields that the page draws elsewhere; the returned Part lacks them.
+
+    Returns:
+        The chosen plug-in, or None where the visitor chose no protection.
     """
     entries = {entry.id: entry for entry in menu_entries(known, kind)}
     options = [*([NONE] if kind == "defense" else []), *entries]
@@ -67,7 +77,10 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
 
 
 def checkpoint(known: Catalog, model: Part) -> str:
-    """How long the model was trained: untrained, or one of the stages on this machine. Picking one sets the fields it was trained with."""
+    """Draw the menu of how long the model was trained, and return the choice: untrained, or the name of a checkpoint on this machine.
+
+    Choosing a checkpoint sets the fields of the model and the pictures to the values with which it was trained.
+    """
     offered = trainings(model)
     wanted = st.session_state.get("checkpoint", st.query_params.get("checkpoint", UNTRAINED))
     if wanted not in offered:
@@ -94,7 +107,7 @@ def checkpoint(known: Catalog, model: Part) -> str:
 
 
 def trainings(model: Part) -> dict[str, str]:
-    """How long this model can have been trained: not at all, or as the checkpoints on this machine; in words."""
+    """Return the titles of the checkpoints of this model on this machine, by their names; the first is the untrained model."""
     offered = {UNTRAINED: "Untrained: random weights"}
     for id, card in checkpoints.cards().items():
         for stage in card.stages if card.model == model.id else ():
@@ -105,7 +118,7 @@ def trainings(model: Part) -> dict[str, str]:
 
 
 def fit_checkpoint(known: Catalog) -> None:
-    """Put the fields, the size and the colours of the chosen checkpoint into the widgets; one that is gone since is chosen no more."""
+    """Set the widgets to the fields, size and channels of the chosen checkpoint; choose the untrained model where it no longer exists."""
     st.session_state.pop("lost", None)
     try:
         fit(st.session_state["checkpoint"], known)
@@ -114,7 +127,7 @@ def fit_checkpoint(known: Catalog) -> None:
 
 
 def fit(name: str, known: Catalog) -> None:
-    """What "id@rounds" was trained with, into the widgets. Raises CheckpointError."""
+    """Set the widgets to the values with which the checkpoint `name` ("id@rounds") was trained. Raises CheckpointError if it is missing."""
     card, _ = checkpoints.find(name)
     st.session_state["channels"], st.session_state["size"] = card.image_shape[:2]
     for field, value in known.models.get(card.model).resolve(card.fields).items():
@@ -122,7 +135,7 @@ def fit(name: str, known: Catalog) -> None:
 
 
 def fine_settings(entry: Entry, more: More | None = None, apart: Sequence[str] = ()) -> dict[str, Any]:
-    """The fields of a plug-in, but for those `apart`, behind one small button; their values."""
+    """Draw the fields of a plug-in behind one small button, without those in `apart`, and return their values by name."""
     fields = [field for field in entry.fields if field.name not in apart]
     if not fields:
         return {}
@@ -137,14 +150,14 @@ def fine_settings(entry: Entry, more: More | None = None, apart: Sequence[str] =
 
 
 def apply_preset(entry: Entry) -> None:
-    """Put a preset's values, and the defaults of all other fields, into the widgets."""
+    """Set the widgets of a plug-in to the chosen preset, and all fields that the preset does not name to their defaults."""
     preset = entry.presets.get(st.session_state.get(f"{entry.id}.preset") or "", {})
     for field in entry.fields:
         st.session_state[f"{entry.id}.{field.name}"] = preset.get(field.name, field.default)
 
 
 def widget(entry: Entry, field: Field, label: str = "") -> Any:
-    """The widget that fits a field: a switch, a menu, lines of text, a slider for short ranges, else a number."""
+    """Draw the widget that fits a field and return its value: a switch, a menu, lines of text, a slider for short ranges, else a number."""
     shown = label or field.name.replace("tv_", "TV_").replace("_", " ")
     name, about = escape(shown[0].upper() + shown[1:]), ours(field.help)
     key = f"{entry.id}.{field.name}"
@@ -168,8 +181,8 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
     return st.number_input(name, low, high, value, value / 10 or 0.001, "%g", key=key, help=about, persist_state=KEPT)
 
 
-def accomplices() -> list[str]:
-    """Pictures that an accomplice may have, by their names in an address: none, the gallery's, and one that a link names."""
+def accomplice_options() -> list[str]:
+    """Return the pictures that the accomplice can have, as addresses name them: none, those of the gallery, and the one in the link."""
     options = [ALONE, *(f"gallery:{item.id}" for item in gallery())]
     named = str(st.session_state.get("accomplice", st.query_params.get("accomplice", ALONE)))
     with suppress(PictureError):
@@ -179,7 +192,7 @@ def accomplices() -> list[str]:
 
 
 def load(experiment: Experiment) -> None:
-    """Put an experiment into the widgets (call it before they are drawn)."""
+    """Set the widgets to the settings of an experiment. Call it before they are drawn."""
     state = st.session_state
     state.pop("lost", None)
     state.update(lab_settings(experiment))
@@ -187,13 +200,13 @@ def load(experiment: Experiment) -> None:
 
 
 def put_fields(part: Part) -> None:
-    """The fields of a plug-in into their widgets."""
+    """Set the widgets of a plug-in to these values of its fields."""
     for name, value in part.fields.items():
         st.session_state[f"{part.id}.{name}"] = value
 
 
 def put_defaults(known: Catalog) -> None:
-    """Every setting as it is for a newcomer, into the widgets (call it before they are drawn)."""
+    """Set all widgets to their defaults. Call it before they are drawn."""
     for entry in known.entries:
         for field in entry.fields:
             st.session_state[f"{entry.id}.{field.name}"] = field.default
@@ -202,5 +215,5 @@ def put_defaults(known: Catalog) -> None:
 
 
 def number(key: str) -> int:
-    """The value of a whole-number widget."""
+    """Return the value of a whole-number widget by its key."""
     return int(st.session_state[key])

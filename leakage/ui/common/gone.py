@@ -1,4 +1,4 @@
-"""What pages say of runs that are not here any more, or not whole."""
+"""Sentences about runs that were deleted, or of which only the result is kept."""
 
 from collections.abc import Iterable
 from datetime import date
@@ -10,8 +10,8 @@ THINNED = "Only the answer of this run is kept: its pictures on the way made roo
 
 
 def why(ids: Iterable[str]) -> Markdown:
-    """Why a run with one of these ids is not here, as the end of a sentence."""
-    removed = next((found for id in ids if (found := service().removed(id))), None)
+    """Return why no run with these ids is here, as the end of a sentence; the first id with a known reason decides."""
+    removed = next((record for id in ids if (record := service().removed(id))), None)
     if removed is None:
         return Markdown("it was deleted, or the link is incomplete")
     return escape(f"{removed.why}, on {date.fromtimestamp(removed.at):%d %B %Y}")

@@ -1,6 +1,6 @@
-"""Text as Streamlit's Markdown: `escape` for all that comes from outside, and a type for what is Markdown already.
+"""Text for Streamlit's Markdown: `escape` for everything from outside, and the type `Markdown` for text that is Markdown already.
 
-A test walks every page for what Streamlit draws as Markdown: it must be written there, a number, or of the type `Markdown`.
+A test checks every text that a page lets Streamlit draw as Markdown: it must be a literal, a number, or of the type `Markdown`.
 """
 
 import re
@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 from leakage.ui.common.base_path import base
 
-Markdown = NewType("Markdown", str)  # the test looks at what it is made of, wherever it is made
+Markdown = NewType("Markdown", str)  # the test checks every place that makes one
 
-JOINER = "\u2060"  # takes no room; where a backslash is not enough, because the browser looks for these once more in the finished text
+JOINER = "\u2060"  # has no width; breaks what a backslash cannot, because the browser searches the finished text for it again
 AGAIN = re.compile(
     r"(?<=http:)(?=//)|(?<=https:)(?=//)|(?<=www)(?=\.)|(?=@[\w-]+\.)"  # addresses become links
     r"|(?<=:)(?=[\w+-]+:|[^\W\d][\w+-]*\Z|material/)"  # emoji and icons
@@ -23,7 +23,7 @@ START = re.compile(r"\A(?:([#>+=-])|(\d+)([.)])(?=\s|\Z))")  # a heading, a quot
 
 
 def escape(text: object) -> Markdown:
-    r"""Any text so that it reads as it is: no link, picture, formula, icon, colour or HTML; in one line, without space around it.
+    r"""Return the text so that it is shown literally: without links, pictures, formulas, icons, colours or HTML, in one line, stripped.
 
     >>> print(escape("[Sign in](https://evil.example)").replace(JOINER, ""))
     \[Sign in\](https://evil.example)
@@ -35,16 +35,16 @@ def escape(text: object) -> Markdown:
 
 
 def ours(text: str) -> Markdown:
-    """What we, or the author of a plug-in, wrote as Markdown into a field such as `hint`; the test lists these fields."""
+    """Return a field such as `hint`, which its author wrote as Markdown, as Markdown; the test lists the fields that may be passed."""
     return Markdown(text)
 
 
-def link(words: Markdown, address: str) -> Markdown:
-    """A link to one of our own pages.
+def link(text: Markdown, address: str) -> Markdown:
+    """Return a link to one of our own pages.
 
     Raises:
-        ValueError: If the address leads anywhere else.
+        ValueError: If the address leads to another site.
     """
     if not address.startswith(f"{base()}/") or address.startswith("//"):
-        raise ValueError(f"A link leads to one of our own pages, so that it begins with {base()}/, got {address}.")
-    return Markdown(f"[{words}]({quote(address, safe='/?&=#%,:@+-._~')})")
+        raise ValueError(f"A link must lead to one of our own pages and begin with {base()}/, got {address}.")
+    return Markdown(f"[{text}]({quote(address, safe='/?&=#%,:@+-._~')})")

@@ -1,4 +1,4 @@
-"""What a link asks for that is not known or not possible here: named, with what is used instead, until a setting changes."""
+"""One warning for a link that cannot be used in full: it lists each unusable value and what is used instead, until a setting changes."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -13,9 +13,10 @@ from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
 
-ASKED, TOLD = "link-asked", "link-told"  # in session state: the address as the visitor came; what is told of it, and beside which settings
-RUNS = ("run", "runs")  # of an address: results, which say themselves when they are gone
-LONGEST, MOST = 160, 12  # letters of a value that are repeated, and sentences
+ASKED = "link-asked"  # in session state: the address with which the visitor came
+WARNED = "link-told"  # in session state: the sentences of the warning, and the settings in the address beside which they stand
+RUNS = ("run", "runs")  # keys of an address that name results; the page itself says when a result is gone
+MAX_LETTERS, MAX_SENTENCES = 160, 12  # of a value that is repeated; of the warning
 More: TypeAlias = Callable[[Mapping[str, str], Catalog], Iterator[str]]
 WORDS: dict[str, Mapping[Any, str]] = {
     "task": forms.TASKS,
@@ -31,27 +32,37 @@ WORDS: dict[str, Mapping[Any, str]] = {
 }
 
 
-def tell(
+def show_warning(
     place: DeltaGenerator, menus: Mapping[str, Sequence[Any]], fields: Mapping[str, Field], known: Catalog, more: More | None = None
 ) -> None:
-    """Compare what was asked for with what the widgets hold, when a page is drawn for the first time; say it there until they change."""
+    """Show at `place` which values of the link the widgets did not take.
+
+    The comparison happens once, when a page is drawn for the first time. The warning stays until a setting changes.
+
+    Args:
+        place: Where the warning appears.
+        menus: The options of every menu of the page by the key of its widget, the default first.
+        fields: The other settings of the page by the keys of their widgets.
+        known: The catalog of plug-ins.
+        more: Yields further sentences, about keys of the address that only this page reads.
+    """
     state = st.session_state
     here = {key: value for key, value in st.query_params.to_dict().items() if key not in RUNS}
     if asked := state.pop(ASKED, None):
-        found = [*_menus(asked, menus, known), *_fields(asked, fields), *_others(asked, known), *(more(asked, known) if more else ())]
-        state[TOLD] = found, here
-    sentences, beside = state.get(TOLD, ((), here))
-    if beside != here:
-        del state[TOLD]
+        unused = [*_menus(asked, menus, known), *_fields(asked, fields), *_others(asked, known), *(more(asked, known) if more else ())]
+        state[WARNED] = unused, here
+    sentences, settings = state.get(WARNED, ((), here))
+    if settings != here:
+        del state[WARNED]
     elif sentences:
-        shown = [escape(words) for words in sentences[:MOST]]
-        shown += [escape(f"And {len(sentences) - MOST} more.")] if len(sentences) > MOST else []
+        shown = [escape(sentence) for sentence in sentences[:MAX_SENTENCES]]
+        shown += [escape(f"And {len(sentences) - MAX_SENTENCES} more.")] if len(sentences) > MAX_SENTENCES else []
         place.warning("  \n".join(["**Not all of this link can be used here.**", *shown]), icon=":material/link_off:")
 
 
 def short(value: str) -> str:
-    """A value of an address, cut where it is too long to be repeated."""
-    return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+    """Return a value of an address, cut where it is too long to be repeated in a sentence."""
+    return value if len(value) <= MAX_LETTERS else f"{value[:MAX_LETTERS]}…"
 
 
 def _menus(asked: Mapping[str, str], menus: Mapping[str, Sequence[Any]], known: Catalog) -> Iterator[str]:
@@ -59,31 +70,31 @@ def _menus(asked: Mapping[str, str], menus: Mapping[str, Sequence[Any]], known: 
         used = st.session_state.get(key, options[0])
         if key in asked and str(used) != asked[key]:
             why = "cannot be used here" if asked[key] in map(str, options) else "is not known here"
-            yield f"{key}={short(asked[key])} {why}; {_said(key, used, known)} is used instead."
+            yield f"{key}={short(asked[key])} {why}; {_title(key, used, known)} is used instead."
 
 
-def _said(key: str, used: Any, known: Catalog) -> str:
-    """A menu's value in words."""
+def _title(key: str, used: Any, known: Catalog) -> str:
+    """Return the value of a menu in words."""
     entry = known.of("protocol" if key == "aggregation" else key).find(str(used)) if key in (*forms.DEFAULTS, "aggregation") else None
     return entry.title if entry else WORDS.get(key, {}).get(used, str(used))
 
 
 def _fields(asked: Mapping[str, str], fields: Mapping[str, Field]) -> Iterator[str]:
     for key, field in fields.items():
-        if key not in asked or field.syntax:  # the widget of a free text tells what is wrong, and Run waits until it is right
+        if key not in asked or field.syntax:  # the widget of a free text reports errors itself
             continue
         used = st.session_state.get(key, field.default)
         try:
-            meant = field.read(asked[key], key.rpartition(".")[0])
+            wanted = field.read(asked[key], key.rpartition(".")[0])
         except CatalogError as error:
             yield f"{short(str(error).lstrip('.').removesuffix('.'))}; {used} is used instead."
         else:
-            if used != meant:
+            if used != wanted:
                 yield f"{key}={short(asked[key])} cannot be used here; {used} is used instead."
 
 
 def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
-    """The version, pictures, presets, and fields that no plug-in has; other keys may be anybody's."""
+    """Yield a sentence for each unusable version, picture, preset and field of a plug-in; ignore all other keys."""
     if asked.get("v", str(VERSION)) != str(VERSION):
         yield f"v={short(asked['v'])} is another version of links; this one is read as version {VERSION}."
     picked = st.session_state.get(PICKED, [])

@@ -1,4 +1,4 @@
-"""Which data sets a menu offers: those that are on this machine; and, folded away, how those that are not get there."""
+"""The data sets that are missing on this machine, and a popover that says how to get them."""
 
 from collections.abc import Sequence
 
@@ -7,17 +7,17 @@ import streamlit as st
 from leakage.data.datasets import BY_HAND, TITLES, datasets
 from leakage.ui.common.markdown import Markdown, escape
 
-LEAD = "These are not on this machine. Whoever runs it can get them:"
+LEAD = "These are not on this machine. Its administrator can get them:"
 
 
 def missing_sets(names: Sequence[str]) -> list[str]:
-    """Those of these names that are data sets and not here; what ships is always here."""
+    """Return the names that are data sets and not on this machine; the data sets that ship with the program are always there."""
     known = datasets()
     return [name for name in names if name in known and not known[name].is_available]
 
 
 def show_missing(names: Sequence[str]) -> None:
-    """What would be offered too, and how it gets here; nothing where all is here."""
+    """Draw a popover that says how to get these missing data sets; draw nothing where `names` is empty."""
     if names:
         with st.popover("More data", icon=":material/database:", type="tertiary", key="more-data"):
             st.markdown(LEAD)
@@ -26,7 +26,7 @@ def show_missing(names: Sequence[str]) -> None:
 
 
 def _way(name: str) -> Markdown:
-    """How to get a data set, without a path of this machine."""
+    """Return how to get a data set, without a path of this machine."""
     return (
         escape(f"{BY_HAND[name]} in the folder LEAKAGE_DATA") if name in BY_HAND else Markdown(f"`python -m leakage fetch {escape(name)}`")
     )

@@ -1,4 +1,4 @@
-"""Waiting for the plug-ins: after an update the dispatcher needs some seconds to write them down."""
+"""Wait for the catalog of plug-ins: after an update the dispatcher needs some seconds to write it."""
 
 import time
 
@@ -11,9 +11,9 @@ PATIENCE = 30.0  # seconds to wait for the dispatcher
 
 
 def catalog() -> Catalog | None:
-    """The plug-ins as data, waited for where need be; None, with a sentence on the page, when nobody writes them down.
+    """Return the catalog of plug-ins; wait for it at most `PATIENCE` seconds, then show an error on the page and return None.
 
-    Waiting here, instead of drawing a page without widgets, keeps the settings that are in the address.
+    A page that waits keeps the settings in its address; a page that is drawn without widgets would lose them.
     """
     if known := service().catalog():
         return known

@@ -1,4 +1,4 @@
-"""Who is looking: the owner behind a cookie, because session state dies on reload; and what is theirs to delete."""
+"""The visitor: the owner of this browser's runs, known by a cookie because session state ends with a reload; and deleting them."""
 
 import secrets
 
@@ -7,19 +7,19 @@ import streamlit as st
 from leakage.runs.owners import COOKIE, owner_of
 from leakage.runs.service import service
 
-PAGE, KEPT = "page", "kept"  # in session state: where the visitor is, and the names of what this page alone keeps there
-SHOWN, BEFORE = "shown", "before"  # in session state: the runs that the Lab shows, and those that it showed when it was left
+PAGE, KEPT = "page", "kept"  # in session state: the page the visitor is on, and the keys that only this page keeps there
+SHOWN, BEFORE = "shown", "before"  # in session state: the runs that the Lab shows, and the runs that it showed when the visitor left it
 COMING = "coming"  # in session state: whether the visitor was on another page until now
 
 
 def owner() -> str:
-    """The owner of this browser's runs."""
+    """Return the owner of this browser's runs, from its cookie, or for this session alone where it has none."""
     cookie = st.context.cookies.get(COOKIE)
     return owner_of(cookie) if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
 
 
 def enter(page: str) -> None:
-    """Before a page is drawn: the visitor is here; what another page has kept for itself, beyond its widgets, is gone like these."""
+    """Record the visit and the page, before the page is drawn; after a change of page, delete what only the last page kept."""
     service().see(owner())
     state = st.session_state
     state[COMING] = state.get(PAGE, page) != page
@@ -30,7 +30,7 @@ def enter(page: str) -> None:
 
 
 def delete_all() -> None:
-    """One button that forgets everything this browser has run, after a second look."""
+    """Draw the button that deletes all runs and uploads of this browser, behind a confirmation."""
     with st.popover("Delete all mine", icon=":material/delete_sweep:", type="tertiary"):
         st.markdown(
             "All runs of this browser, their pictures and your uploads go at once. A run that somebody else also asked for stays theirs."
@@ -41,7 +41,7 @@ def delete_all() -> None:
 def _forget() -> None:
     service().delete_all(owner())
     st.session_state["uploads"], st.session_state["upload_titles"], st.session_state["upload_codes"] = {}, {}, {}
-    st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, without the old one's files
+    st.session_state["uploaders"] = st.session_state.get("uploaders", 0) + 1  # a new uploader, which holds no files
     for name in ("run", "runs"):
         st.query_params.pop(name, None)
     for name in (SHOWN, BEFORE):

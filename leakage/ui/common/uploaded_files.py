@@ -1,4 +1,4 @@
-"""Streamlit's keeper of uploaded files, which tells the quota what was asked for, what is held and what is gone."""
+"""Streamlit's store of uploaded files, extended to report every upload and deletion to the upload quota."""
 
 from collections.abc import Sequence
 
@@ -10,30 +10,30 @@ from leakage.runs.upload_quota import QUOTA
 
 
 class CountedFiles(MemoryUploadedFileManager):
-    """The same, counted."""
+    """The store of uploaded files, which also reports to the quota."""
 
     def get_upload_urls(self, session_id: str, file_names: Sequence[str]) -> list[UploadFileUrlInfo]:
-        """The addresses for files that a page asks for; no other is taken."""
+        """Return the addresses to which a page may upload these files, and let the quota expect them; it refuses all others."""
         urls = super().get_upload_urls(session_id, file_names)
         QUOTA.expect(session_id, (url.file_id for url in urls))
         return urls
 
     def add_file(self, session_id: str, file: UploadedFileRec) -> None:
-        """Keep a file."""
+        """Store a file and count its bytes."""
         super().add_file(session_id, file)
         QUOTA.hold(session_id, file.file_id, len(file.data))
 
     def remove_file(self, session_id: str, file_id: str) -> None:
-        """Drop a file."""
+        """Delete a file and its bytes from the count."""
         super().remove_file(session_id, file_id)
         QUOTA.drop(session_id, file_id)
 
     def remove_session_files(self, session_id: str) -> None:
-        """Drop all files of a session."""
+        """Delete all files of a session and their bytes from the count."""
         super().remove_session_files(session_id)
         QUOTA.drop_session(session_id)
 
 
 def count_files() -> None:
-    """Let Streamlit keep files so, from now on: it looks the class up by its name when an app is made, and no option names another."""
+    """Make Streamlit use `CountedFiles`. It has no option for this: it looks its class up by name when it creates an app."""
     setattr(memory_uploaded_file_manager, "MemoryUploadedFileManager", CountedFiles)  # noqa: B010

@@ -114,7 +114,7 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognizable %{{text}}<extra></extra>",
         )
-    grey_line(made, rows[0]["grey_psnr"], words="top left")
+    grey_line(made, rows[0]["grey_psnr"], position="top left")
     mark_published(made, known.defenses.find(rows[0]["id"]), next(iter(rows[0]["fields"])))
     return bare(
         made,
@@ -177,5 +177,5 @@ def leakage_against_accuracy(points: Sequence[tuple[AccuracyCost, Cell]], *, sce
         points[0][1]["grey_psnr"],
         x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
         y=f"what leaks of {scene} (dB)",
-        shares=[leaking(cell) / cell["runs"] for _, cell in points],
+        fractions=[leaking(cell) / cell["runs"] for _, cell in points],
     )

@@ -77,7 +77,7 @@ def over_rounds(mine: Sequence[Curve], known: Catalog) -> go.Figure:
             line={"color": PROMISE, "dash": "dash"},
             hovertemplate="%{x} rounds<br>epsilon %{y:.1f}<extra></extra>",
         )
-    grey_line(made, mine[0].cells[0]["grey_psnr"], words="top left")
+    grey_line(made, mine[0].cells[0]["grey_psnr"], position="top left")
     second: dict[str, Any] = {"title": "epsilon", "overlaying": "y", "side": "right", "fixedrange": True, "rangemode": "tozero"}
     return bare(
         made,

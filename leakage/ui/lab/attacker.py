@@ -87,7 +87,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
     if not needed:
         st.session_state.pop("accomplice", None)
         return None
-    options = forms.accomplices()
+    options = forms.accomplice_options()
     titles = {ALONE: "Nobody yet: choose its picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
     chosen = st.selectbox(
         "The other phone's picture (accomplice)",
