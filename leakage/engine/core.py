@@ -1,7 +1,7 @@
-"""The four kinds of plug-in, and all that writing one needs: import it from here. Protocol and Model have files of their own.
+"""The kinds of plug-in, and all names that a plug-in imports. Protocol and Model are defined in files of their own.
 
-Pictures are float32 in [0, 1], shape (B, C, H, W): B of them with C channels. Labels are int64 (B,), or probabilities (B, K) of K classes.
-Gradients and weights are `Params`: parameter name -> tensor.
+Pictures are float32 in [0, 1], shape (B, C, H, W): B pictures with C channels. Labels are int64 (B,), or probabilities (B, K) of K
+classes. Gradients and weights are `Params`: parameter name -> tensor.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,9 +45,10 @@ from leakage.spec.declarations import Travels as Travels
 
 
 class Attack(Plugin, AttackDeclarations):
-    """Reconstructs pictures from an Observation alone.
+    """Base class of attacks: an attack reconstructs pictures from an Observation alone.
 
-    A field `steps`, and `starts` where several are played at once, tell the page how long it takes; without `steps` it answers at once.
+    The page estimates the duration from the field `steps`, and from `starts` where several restarts run at once. An attack without a field
+    `steps` counts as immediate.
 
     Example:
         >>> from dataclasses import dataclass
@@ -66,35 +67,35 @@ class Attack(Plugin, AttackDeclarations):
     """
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        """The attack, as a generator that never saves, prints or stops itself on the truth.
+        """Run the attack and yield its reconstructions, without saving, printing, or stopping because of the truth.
 
         Args:
-            seen: all that the server holds.
-            rng: the attack's own randomness, on the CPU.
+            seen: all that the server knows.
+            rng: the random numbers of the attack, on the CPU.
 
         Yields:
-            Snapshots with `x` of shape (B, C, H, W) and `y` of shape (B,) or (B, K); the last one is the answer.
+            Snapshots with `x` of shape (B, C, H, W) and `y` of shape (B,) or (B, K); the last Snapshot is the answer.
 
         Raises:
-            DoesNotApplyError: when the attack cannot work on this setting, whatever the pictures are, with a sentence that says what
-                would: before the first Snapshot where it can. An attack that tried and failed yields its answer instead.
+            DoesNotApplyError: where the attack cannot work in this setting, whatever the pictures are; the message says what would help. It
+                is raised before the first Snapshot where that is possible. An attack that tried and failed yields its answer instead.
         """
         raise NotImplementedError
 
     @property
     def batchable(self) -> bool:
-        """Whether it can play several observations at once (`run_batched`)."""
+        """Whether the attack can run on several observations at once (`run_batched`)."""
         return False
 
     def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
-        """Play S observations of one model in one vectorised loop: the same answers as S calls of `run`, sooner.
+        """Run the attack on S observations of one model in one vectorized loop; the answers are those of S calls of `run`.
 
         Args:
             seen: S observations, each with an `imitate`.
-            rngs: the randomness of each.
+            rngs: the random numbers of each run.
 
         Yields:
-            The place of an observation in `seen`, and a Snapshot of it.
+            The index of an observation in `seen`, and a Snapshot of its run.
 
         Raises:
             NotImplementedError: unless the attack is `batchable`.
@@ -103,7 +104,9 @@ class Attack(Plugin, AttackDeclarations):
 
 
 class Defense(Plugin, DefenseDeclarations):
-    """Changes what leaves the client, or the model itself. stage "gradient" acts in each local step, "update" on what is sent.
+    """Base class of defenses: a defense changes what the client sends, or the model itself.
+
+    A defense with stage "gradient" acts in each local step, a defense with stage "update" on the update that is sent.
 
     Example:
         >>> from dataclasses import dataclass
@@ -125,92 +128,92 @@ class Defense(Plugin, DefenseDeclarations):
     """
 
     def change(self, model: nn.Module) -> nn.Module:
-        """The model that is trained with this defense.
+        """Return the model that is trained with this defense.
 
         Args:
-            model: may be altered in place. New weights come from torch's global generator, which `observe` forks and seeds; what a
-                client keeps to itself are buffers there, which `defend` replaces and the server never sees.
+            model: may be altered in place. New weights come from torch's global generator, which `observe` forks and seeds. Tensors that a
+                client keeps to itself are buffers of the model; `defend` replaces them, and the server never sees their values.
 
         Returns:
             `model` itself as a rule.
 
         Raises:
-            ValueError: when the model has no place for it.
+            ValueError: where the defense does not fit the model.
         """
         return model
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        """The client, defended.
+        """Return the client with this defense.
 
         Args:
-            client: (weights, x (B, C, H, W), y (B,), state) -> what it sends, and what it carries on.
+            client: (weights, x (B, C, H, W), y (B,), state) -> the update that it sends, and the state for its next step.
             model: the architecture.
-            step_rng: the randomness of each local step.
+            step_rng: the random numbers of each local step.
 
         Returns:
-            A client of the same signature. Pure: called twice with the same state it sends the same.
+            A client of the same signature. It is pure: two calls with the same state send the same update.
         """
         raise NotImplementedError
 
     def rehearse(self, client: Client, model: nn.Module, step_rng: StepRng, received: Params) -> Client:
-        """The client, defended once more, as an attacker plays it who asks what else might have arrived.
+        """Return the client with this defense, as an attacker simulates it to learn which other updates might have arrived.
 
         Args:
             client: computes a gradient that the attacker made up, whatever the pictures.
             model: the architecture.
-            step_rng: other randomness than the client's.
-            received: what arrived.
+            step_rng: random numbers other than the client's.
+            received: the update that arrived.
 
         Returns:
-            `defend` as a rule; where `received` shows what the defense chose, and choosing takes the pictures, that choice.
+            `defend` as a rule. A defense whose choice depends on the pictures repeats the choice that `received` shows.
         """
         return self.defend(client, model, step_rng)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """The best differentiable imitation of the defense for an attacker who knows it.
+        """Return the best differentiable imitation of the defense that an adaptive attacker can compute.
 
         Args:
             client: the attacker's imitation of the client without this defense.
-            received: what arrived.
+            received: the update that arrived.
 
         Returns:
-            The client, imitated with the defense; `client` itself if nothing can be imitated.
+            The imitated client with the defense; `client` itself where nothing can be imitated.
         """
         return client
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """The expected squared difference, known to an adaptive attacker, between `surrogate` of the true pictures and what arrives.
+        """Return the expected squared difference between `surrogate` of the true pictures and the update that arrives.
 
-        Searches stop fitting where they come as near as that (`engine.discrepancy`).
+        An adaptive attacker knows this difference. Searches stop fitting at a distance of that size (`engine.discrepancy`).
 
         Args:
-            incoming: the variances of errors that earlier defenses made, by parameter, of its shape or (); none where there are none.
-            received: what else the attacker knows.
+            incoming: variances of the errors of earlier defenses, by parameter, of its shape or (); empty where there are none.
+            received: the other things that the attacker knows.
 
         Returns:
-            The expected squared error of each entry, in the same form; {} where the imitation is exact, None where it is not known.
+            The expected squared error of each entry, in the same form; {} where the imitation is exact, None where the error is not known.
         """
         return None
 
     def effective_noise_multiplier(self, tensors: int) -> float | None:
-        """The noise multiplier of one picture's part in one gradient, if the defense promises differential privacy.
+        """Return the noise multiplier of one picture's contribution to one gradient, where the defense promises differential privacy.
 
         Args:
-            tensors: how many tensors the gradient has.
+            tensors: number of tensors in the gradient.
 
         Returns:
-            Standard deviation of the noise over the norm that one picture's part may have; None without a promise.
+            Standard deviation of the noise, divided by the largest norm of one picture's contribution; None without a promise.
         """
         return None
 
     def pure_epsilon(self, entries: int) -> float | None:
-        """The epsilon of one upload, if it is promised with delta 0.
+        """Return the epsilon of one upload, where the defense promises differential privacy with delta 0.
 
         Args:
             entries: how many numbers are uploaded.
 
         Returns:
-            The epsilon; infinite where the promise is not kept, None where there is none.
+            Epsilon; infinite where the promise is not kept, None without a promise.
         """
         return None
 
@@ -219,9 +222,9 @@ class Defense(Plugin, DefenseDeclarations):
         return "one picture, present or absent"
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        """What attackers can do who know it, whatever the fields.
+        """Return the strategies of an adaptive attacker against this defense; their names do not depend on its fields.
 
         Returns:
-            Name -> strategy; the first is taken unless the experiment names another.
+            Name -> strategy; the first strategy is the default.
         """
         return {"imitate": AdaptiveStrategy(self.imitation, self.surrogate, errors=self.errors)}

@@ -1,4 +1,4 @@
-"""The networks of trained generators, as sequences of stages: a few numbers in, a picture out."""
+"""The networks of trained generators, as sequences of stages, from a latent code to a picture."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -6,12 +6,15 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 WIDTHS = (128, 64, 32)  # channels of the digits' decoder between its stages
-DIGITS = (1, 28, 28)  # (C, H, W) of what it generates
-DIGITS_LATENT = 32  # numbers in the latent code of ours
+DIGITS = (1, 28, 28)  # (C, H, W) of a digit
+DIGITS_LATENT = 32  # entries of the latent code of the digits' decoder
 
 
 def digit_decoder(latent: int) -> nn.Sequential:
-    """z (B, latent) -> (B, 128, 4, 4) -> (B, 64, 7, 7) -> (B, 32, 14, 14) -> pictures (B, 1, 28, 28) in [0, 1]: the half of a VAE."""
+    """Return the untrained decoder of a VAE for digits: latent code z (B, latent) -> pictures (B, 1, 28, 28) in [0, 1].
+
+    The outputs of its stages are (B, 128, 4, 4), (B, 64, 7, 7), (B, 32, 14, 14) and the pictures.
+    """
     first, second, third = WIDTHS
     return nn.Sequential(
         nn.Sequential(nn.Linear(latent, 16 * first), nn.Unflatten(1, (first, 4, 4)), nn.BatchNorm2d(first), nn.SiLU()),
@@ -22,8 +25,9 @@ def digit_decoder(latent: int) -> nn.Sequential:
 
 
 def face_generator(latent: int) -> nn.Sequential:
-    """z (B, latent) -> (B, 512, 4, 4) -> (B, 256, 8, 8) -> (B, 128, 16, 16) -> (B, 64, 32, 32) -> pictures (B, 3, 64, 64): a DCGAN.
+    """Return the untrained generator of a DCGAN for faces: latent code z (B, latent) -> pictures (B, 3, 64, 64) in [0, 1].
 
+    The outputs of its stages are (B, 512, 4, 4), (B, 256, 8, 8), (B, 128, 16, 16), (B, 64, 32, 32) and the pictures.
     Source: Radford et al. 2016, figure 1, with half as many channels.
     """
     widths = (512, 256, 128, 64)
@@ -41,10 +45,10 @@ def face_generator(latent: int) -> nn.Sequential:
 
 
 class UnitTanh(nn.Module):
-    """(1 + tanh(h)) / 2: pixels in [0, 1] of a generator that was trained for [-1, 1]."""
+    """(1 + tanh(h)) / 2: maps the output of a generator that was trained for pixels in [-1, 1] to [0, 1]."""
 
     def forward(self, h: Tensor) -> Tensor:
         return (1 + h.tanh()) / 2
 
 
-DECODERS: dict[str, Callable[[int], nn.Sequential]] = {"digits": digit_decoder, "faces": face_generator}  # as cards name them
+DECODERS: dict[str, Callable[[int], nn.Sequential]] = {"digits": digit_decoder, "faces": face_generator}  # by the name in a card

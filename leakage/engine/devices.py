@@ -1,4 +1,4 @@
-"""How torch computes: the device of a run, float64 where a device has none, exact arithmetic, derivatives, randomness on the device."""
+"""How torch computes: the device of a run, float64 where a device lacks it, exact arithmetic, derivatives, random numbers on the device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 def best_device() -> torch.device:
-    """CUDA, then MPS, then CPU."""
+    """Return the fastest device that this machine has: CUDA, else MPS, else the CPU."""
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps") if torch.backends.mps.is_available() else CPU
 
 
 def device_for(dtype: torch.dtype, best: torch.device) -> torch.device:
-    """Where tensors of this precision are computed, if `best` is there: Apple's MPS has no float64.
+    """Return the device for tensors of this precision: `best`, or the CPU for float64 on Apple's MPS, which has no float64.
 
     >>> device_for(torch.float64, torch.device("mps")), device_for(torch.float64, torch.device("cuda"))
     (device(type='cpu'), device(type='cuda'))
@@ -29,12 +29,15 @@ def device_for(dtype: torch.dtype, best: torch.device) -> torch.device:
 
 
 def double(value: Tensor) -> Tensor:
-    """The same numbers in float64, on the CPU where their device has none."""
+    """Convert a tensor to float64, on the CPU where its device has no float64."""
     return value.to(device_for(torch.float64, value.device)).double()
 
 
 def device_generator(rng: torch.Generator, device: torch.device) -> torch.Generator:
-    """A generator that draws on `device`, seeded by `rng`; on the CPU `rng` itself. It copies nothing to the device, draw after draw."""
+    """Return a random generator on `device`, seeded by `rng`; on the CPU return `rng` itself.
+
+    A generator on the device saves a copy to the device for each draw.
+    """
     if device.type == "cpu":
         return rng
     return torch.Generator(device).manual_seed(int(torch.randint(2**62, (), generator=rng)))
@@ -42,13 +45,13 @@ def device_generator(rng: torch.Generator, device: torch.device) -> torch.Genera
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """On a GPU: float32 with all its 24 bits, and the same convolution kernels every time. Anywhere: attention by its formula.
+    """Compute within the block with full float32, deterministic convolution kernels (both on a GPU) and unfused attention.
 
-    TF32 keeps 11 bits of a factor, an error of 5e-4: torch lets convolutions use it unless told, and the gradients that an attack compares
-    would differ by more than what it looks for. The fused kernels of attention cannot be differentiated twice, as a search does it. What
-    was set before holds again afterwards.
+    TF32 keeps 11 bits of a factor, an error of 5e-4. By default, torch lets convolutions use TF32; the gradients that an attack compares
+    would then differ by more than the differences that the attack looks for. The fused kernels of attention cannot be differentiated twice,
+    which a search needs. The caller's settings are restored afterwards.
     """
-    cudnn: Any = torch.backends.cudnn  # whose types leave these attributes out
+    cudnn: Any = torch.backends.cudnn  # torch's type hints lack these attributes
     matmul: Any = torch.backends.cuda.matmul
     wanted: list[tuple[Any, str, object]] = [(cudnn, "deterministic", True), (cudnn, "benchmark", False)]
     if hasattr(cudnn, "conv"):
@@ -56,32 +59,32 @@ def exact_arithmetic() -> Iterator[None]:
     else:  # before torch 2.9
         wanted += [(part, "allow_tf32", False) for part in (matmul, cudnn)]
     before = [getattr(part, name) for part, name, _ in wanted]
-    fused = [(one, getattr(torch.backends.cuda, f"{one}_sdp_enabled")()) for one in FUSED]
+    fused = [(kernel, getattr(torch.backends.cuda, f"{kernel}_sdp_enabled")()) for kernel in FUSED]
     fast = torch.backends.mha.get_fastpath_enabled()
     try:
-        for one in FUSED:
-            getattr(torch.backends.cuda, f"enable_{one}_sdp")(False)
+        for kernel in FUSED:
+            getattr(torch.backends.cuda, f"enable_{kernel}_sdp")(False)
         torch.backends.mha.set_fastpath_enabled(False)
         for part, name, value in wanted:
             setattr(part, name, value)
         yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for one, enabled in fused:
-            getattr(torch.backends.cuda, f"enable_{one}_sdp")(enabled)
+        for kernel, enabled in fused:
+            getattr(torch.backends.cuda, f"enable_{kernel}_sdp")(enabled)
         for (part, name, _), value in zip(wanted, before, strict=True):
             setattr(part, name, value)
 
 
 @contextmanager
 def differentiable() -> Iterator[None]:
-    """Derivatives are recorded, also under the caller's `torch.no_grad()` or `torch.inference_mode()`, which hold again afterwards."""
+    """Record derivatives within the block, even under the caller's `torch.no_grad()` or `torch.inference_mode()`."""
     with torch.inference_mode(False), torch.enable_grad():
         yield
 
 
 def played_exactly(moments: Iterator[T]) -> Iterator[T]:
-    """The same, each worked out in `exact_arithmetic`: between two of them what the caller has set holds."""
+    """Yield the same moments, each computed in `exact_arithmetic`; between two moments the caller's settings hold."""
     while True:
         with exact_arithmetic():
             moment = next(moments, None)
