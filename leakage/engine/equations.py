@@ -1,7 +1,7 @@
-"""What one gradient and one output say about a convolution's input, as linear equations (Zhu and Blaschko 2021, algorithm 1).
+"""Linear equations for the input of a convolution, from its gradient and its output (Zhu and Blaschko 2021, algorithm 1).
 
-A convolution z = w * x has Co filters w (Co, Ci, s, s), an input x (Ci, H, W) and an output z (Co, Ho, Wo); k = dL/dz. Unknown is x without
-its padding, which is known to be 0. Two kinds of equations are linear in x:
+A convolution z = w * x has Co filters w (Co, Ci, s, s), an input x (Ci, H, W) and an output z (Co, Ho, Wo); k = dL/dz. The unknown is x
+without its padding, which is known to be 0. Two kinds of equations are linear in x:
 
 gradient   dL/dw[o, c] = sum over positions of k[o] x[c]: the same matrix K0 for every input channel
 weight     z = w * x
@@ -15,18 +15,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-FIRM = 1e-3  # gradient rows whose singular value is below this share of the largest are solved together with the weight rows
-SINGULAR = 1e11  # a system with a larger condition number counts as one of too small a rank
+FIRM = 1e-3  # directions whose singular value is below this fraction of the largest are solved together with the weight rows
+SINGULAR = 1e11  # a system with a larger condition number counts as rank-deficient
 TINY = 1e-300
 LARGEST = 200_000_000  # numbers in one matrix, 8 bytes each
 
 
 class TooLargeError(ValueError):
-    """Equations that do not fit into memory."""
+    """The equations do not fit into memory."""
 
 
 def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
-    """K0 (Co s^2, H W): K0 @ x[c].flatten() = (dL/dw[:, c]).flatten(), for every input channel c. k: (Co, Ho, Wo)."""
+    """Return K0 (Co s^2, H W): K0 @ x[c].flatten() = (dL/dw[:, c]).flatten() for every input channel c; k is (Co, Ho, Wo)."""
     places, pixels, inside = _reach(size, stride, padding, (k.shape[1], k.shape[2]), sides)
     rows = k.new_zeros(len(k), size**2, sides[0] * sides[1])
     flat = k.flatten(1)
@@ -37,7 +37,7 @@ def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[
 
 
 def weight_rows(w: Tensor, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
-    """W (Co Ho Wo, Ci H W): W @ x.flatten() = z.flatten(). w: (Co, Ci, s, s)."""
+    """Return W (Co Ho Wo, Ci H W): W @ x.flatten() = z.flatten(); w is (Co, Ci, s, s)."""
     size = w.shape[-1]
     after = ((sides[0] + 2 * padding - size) // stride + 1, (sides[1] + 2 * padding - size) // stride + 1)
     places, pixels, inside = _reach(size, stride, padding, after, sides)
@@ -50,7 +50,12 @@ def weight_rows(w: Tensor, stride: int, padding: int, sides: tuple[int, int]) ->
 
 
 def _reach(size: int, stride: int, padding: int, after: tuple[int, int], sides: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Output places (L,), and for every place of the kernel the pixel that it meets (s^2, L) and whether that is no padding (s^2, L)."""
+    """Return which pixel each entry of the kernel meets at each output position.
+
+    The result is the output positions (L,), the index of the pixel that a kernel entry meets (s^2, L), and whether that pixel lies inside
+    the
+    picture and not on the padding (s^2, L).
+    """
     down, across = torch.meshgrid(torch.arange(after[0]), torch.arange(after[1]), indexing="ij")
     u, v = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
     row = down.reshape(1, -1) * stride + u.reshape(-1, 1) - padding
@@ -61,12 +66,15 @@ def _reach(size: int, stride: int, padding: int, after: tuple[int, int], sides: 
 
 @dataclass(frozen=True)
 class Solved:
-    """The input of a convolution and how well its equations determine it.
+    """The input of a convolution, and how well its equations determine it.
 
-    x            (Ci, H, W); of several solutions the shortest
-    equations    how many were used; unknowns: Ci H W; rank: how many unknowns they determine
-    condition    of the system that was solved, estimated from its triangular factor (infinite where the rank is too small)
-    residual     ||equations x - right side|| / ||right side||, the larger one of gradient and weight rows
+    Args:
+        x: (Ci, H, W); of several solutions the one of smallest norm
+        equations: how many equations were used
+        unknowns: Ci H W
+        rank: how many unknowns the equations determine
+        condition: condition number of the system, estimated from its triangular factor; infinite for a rank-deficient system
+        residual: ||equations x - right side|| / ||right side||, the larger value of gradient rows and weight rows
     """
 
     x: Tensor
@@ -79,9 +87,12 @@ class Solved:
 
 @dataclass(frozen=True)
 class Sums:
-    """One more equation for each filter, as the gradient of BatchNorm's gamma gives: sum over positions of factor (w * x) = total.
+    """One more equation for each filter, from the gradient of BatchNorm's gamma: sum over positions of factors (w * x) = total.
 
-    w, factors, total   (Co, Ci, s, s), (Co, Ho, Wo), (Co,)
+    Args:
+        w: (Co, Ci, s, s)
+        factors: (Co, Ho, Wo)
+        total: (Co,)
     """
 
     w: Tensor
@@ -91,11 +102,17 @@ class Sums:
 
 @dataclass(frozen=True)
 class ConvolutionEquations:
-    """What one convolution w of an input says of it: by its gradient g = dL/dw, where k = dL/dz, and by its output z.
+    """The equations that one convolution w gives for its input: from its gradient g = dL/dw, where k = dL/dz, and from its output z.
 
-    k, g      k (Co, Ho, Wo) and g (Co, Ci, s, s); None where no gradient is sent, as of a skip that has no weights
-    known     (Co, Ho, Wo): which entries of z are known
-    sums      further equations
+    Args:
+        w: (Co, Ci, s, s)
+        z: (Co, Ho, Wo)
+        known: (Co, Ho, Wo): which entries of z are known
+        k: (Co, Ho, Wo); None where no gradient is sent, as for a skip without weights
+        g: (Co, Ci, s, s); None where no gradient is sent
+        stride: of the convolution
+        padding: of the convolution
+        sums: further equations
     """
 
     w: Tensor
@@ -109,103 +126,114 @@ class ConvolutionEquations:
 
     @property
     def equations(self) -> int:
-        """How many numbers it says."""
+        """Number of equations."""
         return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 
 def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, int]) -> Solved:
-    """The input (Ci, H, W) that several convolutions share, from all that they say; the first of them has a gradient.
+    """Return the input (Ci, H, W) that several convolutions share, solved from all their equations; the first convolution has a gradient.
 
-    The gradient rows are one matrix K0 for all input channels, so its singular vectors are split: along the firm ones every channel
-    follows by a division; what is left, few unknowns in late layers, is solved by QR from the weight rows and the soft gradient rows, these
-    multiplied by max|w| / max|k|. Where that has not full rank the shortest solution is taken (from singular values).
-    Raises TooLargeError.
+    The gradient rows are one matrix K0 for all input channels, so its singular vectors are split. Along the vectors of large singular
+    values
+    (firm), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and the other
+    gradient rows, which are multiplied by max|w| / max|k|. Where that system is rank-deficient, singular values give the solution of
+    smallest
+    norm.
+
+    Raises:
+        TooLargeError: the equations do not fit into memory.
     """
     channels, (first, *_) = systems[0].w.shape[1], systems
     assert first.k is not None
-    places = sides[0] * sides[1]
-    _fit(places * max(places, sum(len(one.w) * one.w.shape[-1] ** 2 for one in systems if one.k is not None)))
+    pixels = sides[0] * sides[1]
+    _fit(
+        pixels * max(pixels, sum(len(convolution.w) * convolution.w.shape[-1] ** 2 for convolution in systems if convolution.k is not None))
+    )
     most = first.k.abs().max()
-    parts = [_gradient_part(one, most, sides) for one in systems if one.k is not None]
+    parts = [_gradient_part(convolution, most, sides) for convolution in systems if convolution.k is not None]
     rows, right = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])  # (sum of Co s^2, H W), (.., Ci)
     u, s, v = torch.linalg.svd(rows, full_matrices=False)
     firm = s > FIRM * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
-    told = u.T @ right  # (q, Ci)
+    projected = u.T @ right  # (q, Ci)
     along = v[firm]  # (r, H W)
-    x = along.T @ (told[firm] / s[firm, None])  # (H W, Ci)
+    x = along.T @ (projected[firm] / s[firm, None])  # (H W, Ci)
     rank, condition = int(firm.sum()) * channels, float(s[firm].max() / s[firm].min()) if bool(firm.any()) else 1.0
-    rest = places - len(along)
+    rest = pixels - len(along)
     if rest:
         across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
         ratio = first.w.abs().max() / most.clamp(min=TINY)
-        _fit(channels * rest * sum(one.z.numel() for one in systems if one.known.any() or one.sums))
-        outputs = [_output_part(one, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for one in systems]
+        _fit(channels * rest * sum(convolution.z.numel() for convolution in systems if convolution.known.any() or convolution.sums))
+        outputs = [_output_part(convolution, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for convolution in systems]
         soft = (s[~firm, None] * v[~firm]) @ across * ratio  # (q, m)
-        soft_right = told[~firm] * ratio  # (q, Ci)
+        soft_right = projected[~firm] * ratio  # (q, Ci)
         system = torch.cat([*(part[0] for part in outputs), _each(soft, channels)])  # (N, Ci m)
-        # Without outputs nothing else shows which rows are rounding of 0: those of gamma follow from the gradient rows.
-        floor = 0.0 if any(bool(one.known.any()) for one in systems) else float(s[0] * ratio) / SINGULAR
-        found, held, bad = least_squares(system, torch.cat([*(part[1] for part in outputs), soft_right.T.flatten()]), floor)
-        x = x + across @ found.view(channels, rest).T
-        rank, condition = rank + held, max(condition, bad)
-    shown = x.T.reshape(channels, *sides)
-    off = max(_share(rows @ x - right, right), *(_missed(one, shown) for one in systems))
-    return Solved(shown, sum(one.equations for one in systems), channels * len(x), rank, condition, off)
+        # Without outputs, only a floor shows which rows are rounded zeros: the rows of gamma follow from the gradient rows.
+        floor = 0.0 if any(bool(convolution.known.any()) for convolution in systems) else float(s[0] * ratio) / SINGULAR
+        solution, more, large = least_squares(system, torch.cat([*(part[1] for part in outputs), soft_right.T.flatten()]), floor)
+        x = x + across @ solution.view(channels, rest).T
+        rank, condition = rank + more, max(condition, large)
+    answer = x.T.reshape(channels, *sides)
+    off = max(_relative(rows @ x - right, right), *(_output_error(convolution, answer) for convolution in systems))
+    return Solved(answer, sum(convolution.equations for convolution in systems), channels * len(x), rank, condition, off)
 
 
 def _fit(count: int) -> None:
-    """Raises TooLargeError where a matrix of so many numbers would not fit into memory."""
+    """Check that a matrix of `count` numbers fits into memory; raise TooLargeError where it does not."""
     if count > LARGEST:
         raise TooLargeError
 
 
-def _gradient_part(one: ConvolutionEquations, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """K0 and its right side (Co s^2, Ci), scaled to derivatives as large as `most`."""
-    assert one.k is not None
-    assert one.g is not None
-    scale = most / one.k.abs().max().clamp(min=TINY)
-    rows = gradient_rows(one.k, one.w.shape[-1], one.stride, one.padding, sides)
-    return rows * scale, one.g.permute(0, 2, 3, 1).flatten(0, 2) * scale
+def _gradient_part(convolution: ConvolutionEquations, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
+    """Return K0 and its right side (Co s^2, Ci) of one convolution, scaled so that its largest |k| equals `most`."""
+    assert convolution.k is not None
+    assert convolution.g is not None
+    scale = most / convolution.k.abs().max().clamp(min=TINY)
+    rows = gradient_rows(convolution.k, convolution.w.shape[-1], convolution.stride, convolution.padding, sides)
+    return rows * scale, convolution.g.permute(0, 2, 3, 1).flatten(0, 2) * scale
 
 
-def _output_part(one: ConvolutionEquations, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """What its known outputs, and its sums times `ratio`, say of the part of x along a basis (m, 1, H, W): rows, and what is left.
+def _output_part(convolution: ConvolutionEquations, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the equations of the known outputs, and of the sums times `ratio`, for the part of x along a basis (m, 1, H, W).
 
-    Rows (N, Ci m): the basis through the convolution, one input channel after the other. What is left (N,): of that which x does not make.
+    The rows (N, Ci m) are the basis after the convolution, one input channel after the other. The right side (N,) is the part of the
+    outputs that the given x does not produce.
     """
+    stride, padding = convolution.stride, convolution.padding
 
     def through(w: Tensor) -> tuple[Tensor, Tensor]:
-        each = [F.conv2d(basis, w[:, [c]], stride=one.stride, padding=one.padding).flatten(2) for c in range(w.shape[1])]
-        return torch.stack(each), F.conv2d(x[None], w, stride=one.stride, padding=one.padding)[0].flatten(1)  # (Ci, m, Co, P), (Co, P)
+        each = [F.conv2d(basis, w[:, [c]], stride=stride, padding=padding).flatten(2) for c in range(w.shape[1])]
+        return torch.stack(each), F.conv2d(x[None], w, stride=stride, padding=padding)[0].flatten(1)  # (Ci, m, Co, P), (Co, P)
 
     rows, left = [x.new_zeros(0, len(x) * len(basis))], [x.new_zeros(0)]
-    if one.known.any():
-        known, (moved, made) = one.known.flatten(1), through(one.w)
+    if convolution.known.any():
+        known, (moved, made) = convolution.known.flatten(1), through(convolution.w)
         rows.append(moved[:, :, known].flatten(0, 1).T)
-        left.append(one.z.flatten(1)[known] - made[known])
-    if one.sums:
-        factors, (moved, made) = one.sums.factors.flatten(1), through(one.sums.w)
+        left.append(convolution.z.flatten(1)[known] - made[known])
+    if convolution.sums:
+        factors, (moved, made) = convolution.sums.factors.flatten(1), through(convolution.sums.w)
         rows.append(torch.einsum("fp,cmfp->fcm", factors, moved).flatten(1) * ratio)
-        left.append((one.sums.total - (factors * made).sum(1)) * ratio)
+        left.append((convolution.sums.total - (factors * made).sum(1)) * ratio)
     return torch.cat(rows), torch.cat(left)
 
 
-def _missed(one: ConvolutionEquations, x: Tensor) -> float:
-    """By which share its outputs, and sums, are missed."""
-    again = F.conv2d(x[None], one.w, stride=one.stride, padding=one.padding)[0]
-    off = _share((again - one.z)[one.known], one.z[one.known])
-    if one.sums is None:
+def _output_error(convolution: ConvolutionEquations, x: Tensor) -> float:
+    """Return the relative error of the known outputs, or of the sums where it is larger, for an input x."""
+    again = F.conv2d(x[None], convolution.w, stride=convolution.stride, padding=convolution.padding)[0]
+    off = _relative((again - convolution.z)[convolution.known], convolution.z[convolution.known])
+    if convolution.sums is None:
         return off
-    summed = one.sums.factors * F.conv2d(x[None], one.sums.w, stride=one.stride, padding=one.padding)[0]
-    return max(off, _share(summed.sum((1, 2)) - one.sums.total, one.sums.total))
+    summed = convolution.sums.factors * F.conv2d(x[None], convolution.sums.w, stride=convolution.stride, padding=convolution.padding)[0]
+    return max(off, _relative(summed.sum((1, 2)) - convolution.sums.total, convolution.sums.total))
 
 
 def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
 ) -> Solved:
-    """As `solve_together` of one convolution, but all rows at once as they are, the shortest solution by numpy: the authors' code.
+    """Return the solution for one convolution as the authors' code computes it: all rows at once, unscaled, solved by numpy.
 
-    What goes in and out is float32 there; numpy computes in float64. Unlike the code, columns of padding are left out, which are 0.
+    Of several solutions, numpy gives the one of smallest norm. Inputs and outputs are float32, as in the authors' code; numpy computes in
+    float64.
+    Unlike the code, columns of padding are left out: they are 0.
     """
     channels = w.shape[1]
     _fit(channels * sides[0] * sides[1] * (z.numel() + g.numel()))
@@ -215,22 +243,24 @@ def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     found, _, rank, singular = np.linalg.lstsq(system.float().numpy(), right.float().numpy(), rcond=None)
     x = torch.from_numpy(found).to(right)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
-    return Solved(x.view(channels, *sides), len(system), len(x), int(rank), condition, _share(system @ x - right, right))
+    return Solved(x.view(channels, *sides), len(system), len(x), int(rank), condition, _relative(system @ x - right, right))
 
 
 def _each(rows: Tensor, channels: int) -> Tensor:
-    """The same rows for every channel: blocks along the diagonal."""
+    """Return the same rows for every channel, as blocks along the diagonal."""
     return torch.kron(torch.eye(channels, dtype=rows.dtype), rows)
 
 
-def _share(gap: Tensor, of: Tensor) -> float:
+def _relative(gap: Tensor, of: Tensor) -> float:
+    """Return ||gap|| / ||of||; 0 where there are no entries."""
     return float(gap.norm() / of.norm().clamp(min=TINY)) if gap.numel() else 0.0
 
 
 def least_squares(system: Tensor, right: Tensor, floor: float = 0.0) -> tuple[Tensor, int, float]:
-    """The x with the smallest ||system x - right||, of several the shortest; the rank; the condition number as far as QR shows it.
+    """Return the x that minimizes ||system x - right||, the rank of the system, and its condition number.
 
-    Singular values up to `floor` count as 0.
+    Of several solutions, x is the one of smallest norm. The condition number is estimated from the triangular factor of a QR decomposition;
+    it is infinite where singular values were needed. Singular values up to `floor` count as 0.
     """
     count = system.shape[1]
     if len(system) >= count:
@@ -239,7 +269,7 @@ def least_squares(system: Tensor, right: Tensor, floor: float = 0.0) -> tuple[Te
         condition = float(diagonal.max() / diagonal.min().clamp(min=TINY))
         if condition < SINGULAR and float(diagonal.min()) > floor:
             return torch.linalg.solve_triangular(factor[:count, :count], factor[:count, count:], upper=True)[:, 0], count, condition
-        system, right = factor[:, :count], factor[:, count]  # the same solutions, fewer rows
+        system, right = factor[:, :count], factor[:, count]  # fewer rows with the same solutions
     u, s, v = torch.linalg.svd(system, full_matrices=False)
-    kept = s > max(float(s[:1].sum()) / SINGULAR, floor)  # without any equation the shortest solution is 0
+    kept = s > max(float(s[:1].sum()) / SINGULAR, floor)  # without any equation, the solution of smallest norm is 0
     return v[kept].T @ ((u.T @ right)[kept] / s[kept]), int(kept.sum()), float("inf")
