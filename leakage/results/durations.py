@@ -2,7 +2,7 @@
 
 
 def duration(seconds: float) -> str:
-    """Rounded for people.
+    """Write a duration in seconds, rounded for readers.
 
     >>> duration(0.2), duration(89), duration(150)
     ('1 s', '89 s', '2 min')

@@ -1,4 +1,4 @@
-"""A run as files to take away: the final picture, the whole run as an animation, the curves, the experiment."""
+"""The downloads of a run: the final picture, the whole run as an animation, the curves, the experiment."""
 
 import csv
 import io
@@ -19,22 +19,32 @@ from leakage.spec.experiment import Experiment
 
 COLUMNS = 8  # pictures side by side
 SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
-WIDE, NARROW = 1800, 640  # ... so many screen pixels: the final picture, the animation
+WIDE, NARROW = 1800, 640  # ... the final picture, and the animation, in screen pixels
 SECONDS = 8  # of animation
-MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation: it is made in the memory of the web server
+MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation, which the web server makes in memory
 GAP = 8
 
 
 @dataclass(frozen=True)
 class Made:
-    """One download."""
+    """A download: its media type and its bytes."""
 
     type: str
     data: bytes
 
 
 def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Made | None:
-    """One of the files in MAKERS and, where the plug-ins are known, in SLIDES; None for another name, or when there is nothing to show."""
+    """Return the download of a run with this name.
+
+    Args:
+        store: the runs.
+        run: the id of the run.
+        name: a name in MAKERS, or, for an attack, in SLIDES.
+        known: the plug-ins, which SLIDES need.
+
+    Returns:
+        The download; None for another name, or if there is nothing to show.
+    """
     found = store.get(run)
     if found and found.kind == "attack" and name in SLIDES:
         slide = _slide(store, found, known) if known else None
@@ -44,7 +54,7 @@ def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Mad
 
 
 def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
-    """The pictures of a contact sheet in rows of COLUMNS, on white."""
+    """Arrange the pictures of a contact sheet in rows of COLUMNS, on white; None without a sheet."""
     if sheet is None:
         return None
     pictures = [Image.fromarray(tile[:, :, 0] if tile.shape[2] == 1 else tile) for tile in tiles(sheet, len(_parsed(run)["pictures"]))]
@@ -61,7 +71,7 @@ def _parsed(run: Run) -> dict[str, Any]:
 
 
 def answer_of(store: Store, run: Run) -> int | None:
-    """The sequence number of the frame that is the answer: the run's own, else the kept one of lowest attack loss."""
+    """Return the sequence number of the answer frame of a run, or else of the stored frame of lowest attack loss; None if there is none."""
     if end := run.outcome(AttackEnd):
         return end.answer
     kept = [(frame.loss, frame.seq) for frame in store.frames(run.id) if frame.picture and frame.loss is not None]
@@ -69,7 +79,7 @@ def answer_of(store: Store, run: Run) -> int | None:
 
 
 def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) -> Image.Image:
-    """Private pictures above, guesses below, enlarged without smoothing or, where too wide, made smaller, with one line of text."""
+    """Draw the private pictures above the reconstructions, resized to fit the width `wide` in pixels, with a line of text below."""
     scale = min(SCALE, wide // private.width) or wide / private.width
     size = (round(private.width * scale), round(private.height * scale))
     how = Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX
@@ -81,7 +91,7 @@ def _beside(private: Image.Image, guess: Image.Image, words: str, *, wide: int) 
 
 
 def private_grid(store: Store, run: Run) -> Image.Image | None:
-    """The private pictures; None before the run began."""
+    """Return the private pictures as a grid; None before the run begins."""
     return as_grid(run, store.files(run.id, "private.png").get("private.png"))
 
 
@@ -107,7 +117,7 @@ def _animation(store: Store, run: Run) -> Made | None:
     pages: list[Image.Image] = []
     for frame in _some(frames, private):
         guess = as_grid(run, store.frame(run.id, frame.seq))
-        if guess:  # else it has been thinned out since
+        if guess:  # else the store has removed it meanwhile
             pages.append(_beside(private, guess, _caption(frame), wide=NARROW))
     if not pages:
         return None
@@ -118,7 +128,7 @@ def _animation(store: Store, run: Run) -> Made | None:
 
 
 def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
-    """A run as slides show it; None before it has pictures."""
+    """Return the content of a run's slide; None before the run has pictures."""
     answer, meta, private = answer_of(store, run), store.meta(run.id), store.files(run.id, "private.png").get("private.png")
     if not answer or not meta or not private:
         return None
@@ -128,7 +138,7 @@ def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
     stills = [
         slides.Still(tiles(png, meta.truth.batch), frame.step, (end.scores if end and frame.seq == answer else frame.scores).psnr)
         for frame in {frame.seq: frame for frame in few}.values()
-        if (png := store.frame(run.id, frame.seq))  # else it has been thinned out since
+        if (png := store.frame(run.id, frame.seq))  # else the store has removed it meanwhile
     ]
     verdict = (end.verdict if end else None) or frames[-1].verdict
     return slides.Slide(
@@ -143,7 +153,7 @@ def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
 
 
 def _some(frames: list[FrameEvent], private: Image.Image) -> list[FrameEvent]:
-    """As many of the frames as an animation may have, the last among them."""
+    """Choose as many frames as the animation may have, with the last among them."""
     page = _beside(private, private, "", wide=NARROW)
     count = max(2, min(MAX_PAGES, MAX_PIXELS // (page.width * page.height)))
     step = max(1.0, (len(frames) - 1) / (count - 1))
@@ -151,14 +161,14 @@ def _some(frames: list[FrameEvent], private: Image.Image) -> list[FrameEvent]:
 
 
 def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
-    """The image as a file of that kind."""
+    """Encode an image as a file of a format, such as "PNG", with Pillow's options."""
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Made:
-    """Rows under their names, as CSV."""
+    """Return rows below their headings, as CSV."""
     out = io.StringIO()
     lines = csv.writer(out)
     lines.writerow(head)
@@ -167,7 +177,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Made:
 
 
 def _curves(store: Store, run: Run) -> Made | None:
-    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured seldom, some at the end
+    more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured rarely, some only at the end
 
     def row(frame: FrameEvent) -> list[object]:
         start = [frame.step, frame.seconds, frame.loss, frame.scores.psnr, frame.scores.mse]
@@ -177,12 +187,12 @@ def _curves(store: Store, run: Run) -> Made | None:
 
 
 def _rounds(store: Store, run: Run) -> Made | None:
-    rows = ([told.done, told.seconds, told.loss, told.accuracy] for told in store.events_of(run.id, RoundEvent))
+    rows = ([event.done, event.seconds, event.loss, event.accuracy] for event in store.events_of(run.id, RoundEvent))
     return table(["round", "seconds", "loss", "accuracy"], rows)
 
 
 def _epochs(store: Store, run: Run) -> Made | None:
-    rows = ([told.done, told.seconds, told.loss] for told in store.events_of(run.id, ProgressEvent))
+    rows = ([event.done, event.seconds, event.loss] for event in store.events_of(run.id, ProgressEvent))
     return table(["epoch", "seconds", "mse"], rows)
 
 
@@ -191,7 +201,7 @@ def _experiment(store: Store, run: Run) -> Made | None:
 
 
 SLIDES = {"slide.png": slides.png, "run.gif": slides.gif}
-MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> what can be taken away
+MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> name of a download -> its function
     "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
     "train": {"curves.csv": _rounds, "experiment.json": _experiment},
     "invert": {"curves.csv": _epochs, "experiment.json": _experiment},

@@ -1,18 +1,21 @@
-"""What so few tries can tell: the Wilson confidence interval of how often an attack succeeds, Student's of a mean. No torch."""
+"""Confidence intervals of a few runs: Wilson's of a success rate, Student's of a mean, Welch's of a difference. No torch."""
 
 from collections.abc import Sequence
 from math import floor, sqrt
 from statistics import mean, stdev, variance
 
-Z = 1.959964  # of the normal distribution, for 95 %
-T = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)  # of Student's with 1 to 9 degrees of freedom, for 95 %
-FEWEST = 3  # seeds from which on a spread is told
+Z = 1.959964  # quantile of the normal distribution, for 95 %
+T = (12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622)  # of Student's, 1 to 9 degrees of freedom
+FEWEST = 3  # seeds; with fewer no spread is reported
 
 
 def wilson(successes: int, tries: int, *, z: float = Z) -> tuple[float, float]:
-    """The interval that holds the true success rate with 95 % confidence, inside [0, 1] for any number of tries.
+    """Return the interval that contains the true success rate with 95 % confidence, inside [0, 1].
 
     (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n). Source: Wilson 1927, "Probable inference".
+
+    Raises:
+        ValueError: there is no try, or not 0 <= successes <= tries.
 
     >>> tuple(round(end, 3) for end in wilson(8, 10))
     (0.49, 0.943)
@@ -25,20 +28,23 @@ def wilson(successes: int, tries: int, *, z: float = Z) -> tuple[float, float]:
 
 
 def success_words(found: Sequence[bool]) -> str:
-    """One line for people.
+    """Write how many of the tries succeeded, with the interval of the success rate.
 
     >>> success_words([True] * 8 + [False] * 2)
     '8 of 10 (80 %; with 95 % confidence between 49 % and 94 %)'
     """
     low, high = wilson(sum(found), len(found))
-    share = f"{100 * sum(found) / len(found):.0f} %"
-    return f"{sum(found)} of {len(found)} ({share}; with 95 % confidence between {100 * low:.0f} % and {100 * high:.0f} %)"
+    percentage = f"{100 * sum(found) / len(found):.0f} %"
+    return f"{sum(found)} of {len(found)} ({percentage}; with 95 % confidence between {100 * low:.0f} % and {100 * high:.0f} %)"
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The interval that holds the mean with 95 % confidence, where values scatter normally: mean -+ t s / sqrt(n), of 2 to 10 values.
+    """Return the interval that contains the mean with 95 % confidence, for 2 to 10 values of a normal distribution.
 
-    Source: Student 1908, "The probable error of a mean".
+    mean -+ t s / sqrt(n). Source: Student 1908, "The probable error of a mean".
+
+    Raises:
+        ValueError: there are fewer or more values.
 
     >>> tuple(round(end, 2) for end in mean_interval([20.0, 22.0, 24.0]))
     (17.03, 26.97)
@@ -50,10 +56,13 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def difference_interval(ones: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
-    """The interval that holds mean(ones) - mean(others) with 95 % confidence, each of at least 2 values that scatter normally.
+    """Return the interval that contains mean(ones) - mean(others) with 95 % confidence, each of at least 2 values of a normal distribution.
 
-    The spreads may differ. Degrees of freedom are rounded down, and to 9 at most: rather too wide than too narrow.
+    The variances may differ. Degrees of freedom are rounded down, and limited to 9: the interval is rather too wide than too narrow.
     Source: Welch 1947, "The generalization of Student's problem when several different population variances are involved".
+
+    Raises:
+        ValueError: a sequence has fewer than 2 values.
 
     >>> tuple(round(end, 2) for end in difference_interval([20.0, 22.0, 24.0], [10.0, 12.0, 14.0]))
     (5.47, 14.53)
@@ -65,6 +74,6 @@ def difference_interval(ones: Sequence[float], others: Sequence[float]) -> tuple
     spread = sum(part for part, _ in parts)
     if spread == 0:
         return middle, middle
-    freedom = spread**2 / sum(part**2 / own for part, own in parts)
+    freedom = spread**2 / sum(part**2 / degrees for part, degrees in parts)
     half = T[min(floor(freedom + 1e-9), len(T)) - 1] * sqrt(spread)
     return middle - half, middle + half

@@ -1,4 +1,4 @@
-"""What an answer says of labels: of how many pictures the attacker named what they show, beside a blind guess."""
+"""The labels in an answer: for how many pictures the attacker predicted the label, beside a blind guess."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,33 +11,30 @@ from leakage.spec.experiment import Experiment
 
 @dataclass(frozen=True)
 class LabelsRead:
-    """How many labels were named.
-
-    Args:
-        named: of how many pictures; of each group the most that one attack named.
-        total: pictures of which that is known.
-        blind: how many would be named by somebody who calls every picture the most frequent class.
-        classes: how many classes the network tells apart.
-    """
+    """The number of labels that were predicted correctly."""
 
     named: int
+    """The number of correct labels; for each group of pictures, those of the best attack."""
     total: int
+    """The number of pictures in these groups."""
     blind: int
+    """The number of correct labels if every picture is taken for the most frequent class."""
     classes: int
+    """The number of classes that the network distinguishes."""
 
     @property
     def words(self) -> str:
-        """In a sentence, with what a blind guess names."""
+        """A sentence on these numbers."""
         words = f"guessed for {self.named} of {self.total} (blind guess: {self.blind} of {self.total})"
         return f"{words}. All are of one class, so this says little" if self.blind == self.total else words
 
 
-def labels_read(reader: RunReader, runs: Sequence[Run], told: Sequence[Row]) -> LabelsRead | None:
-    """Of these runs and their rows; None while no run has come to an answer."""
+def labels_read(reader: RunReader, runs: Sequence[Run], rows: Sequence[Row]) -> LabelsRead | None:
+    """Count the labels that these attacks predicted; None while no attack has come to an answer. `rows` are the rows of `runs`."""
     best, truth, classes = dict[str, int](), dict[str, list[str]](), 0
-    for run, row in zip(runs, told, strict=True):
+    for run, row in zip(runs, rows, strict=True):
         meta, asked = reader.meta(run.id), Experiment.model_validate_json(run.experiment)
-        if row.label_accuracy is None or meta is None or not (row.answered or row.shows):  # a search that was cut off had not decided yet
+        if row.label_accuracy is None or meta is None or not (row.answered or row.shows):  # a stopped search has not decided on labels
             continue
         group = "".join(picture.model_dump_json() for picture in asked.pictures)
         best[group] = max(best.get(group, 0), round(row.label_accuracy * len(asked.pictures)))

@@ -1,4 +1,4 @@
-"""The file metrics.json that `run` writes: what was asked, what came of it, and on which program and machine. No torch."""
+"""The file metrics.json that `run` writes: the experiment, its results, and the program and machine that computed them. No torch."""
 
 from typing import Any, Literal
 
@@ -9,7 +9,7 @@ from leakage.spec.experiment import Experiment
 
 
 class MetricsPart(BaseModel):
-    """A part of metrics.json: it holds what is named here, and nothing else."""
+    """A part of metrics.json, with exactly the fields that are named here."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -17,38 +17,40 @@ class MetricsPart(BaseModel):
 class Privacy(MetricsPart):
     """The budget of differential privacy that a protection promises."""
 
-    epsilon: Maybe = Field(description="An upper bound; null where it is above 200 and bounds nothing, or was not computed: see words.")
-    delta: float = Field(description="How often the guarantee may fail.")
-    unit: str = Field(description="Whom it is about, and what that depends on.")
-    uses: int = Field(description="How many noisy sums it adds up.")
-    assumption: str = Field(description="What it takes for granted.")
-    words: str = Field(description="All of it in one sentence.")
+    epsilon: Maybe = Field(description="An upper bound; null if it is above 200 and bounds nothing, or was not computed: see words.")
+    delta: float = Field(description="The probability with which the guarantee may fail.")
+    unit: str = Field(description="What is protected, such as one picture, and what that depends on.")
+    uses: int = Field(description="The number of noisy sums whose budgets are added up.")
+    assumption: str = Field(description="What the bound assumes.")
+    words: str = Field(description="The privacy budget in one sentence.")
 
 
 class ProgramFacts(MetricsPart):
-    """Which program computed it."""
+    """The program that computed the results."""
 
-    version: str = Field(description="Of the package.")
+    version: str = Field(description="The version of the package.")
     code: str = Field(description="A hash of all files that a result depends on.")
-    commit: str = Field(description='Of the checkout, with "-dirty" where files were changed; "unknown" outside one.')
+    commit: str = Field(description='The commit of the checkout, with "-dirty" if files were changed; "unknown" outside a checkout.')
 
 
 class Machine(MetricsPart):
-    """On what it was computed: the last digits of results depend on it."""
+    """The machine that computed the results: their last digits depend on it."""
 
     device: str = Field(description="cpu, cuda or mps, and the name of a GPU.")
-    threads: int = Field(description="Of torch on the CPU.")
+    threads: int = Field(description="The number of threads of torch on the CPU.")
     platform: str = Field(description="Operating system and processor.")
 
 
 class MetricsFrame(MetricsPart):
-    """A moment of the attack that was kept: frames/NNNNNN.png by its step, and the last one final.png."""
+    """A stored moment of the attack: its picture is frames/NNNNNN.png, by its step, and that of the last is final.png."""
 
     step: int
-    seconds: float = Field(description="Since the attack began, without the time that scoring took.")
-    loss: Maybe = Field(description="What the attack minimises, in its own unit.")
-    labels: tuple[int, ...] = Field(description="The classes that the attacker takes the pictures for.")
-    scores: FrameScores = Field(description="Against the private pictures; what was not measured at this moment is missing.")
+    seconds: float = Field(description="The time since the attack began, without the time for scoring.")
+    loss: Maybe = Field(description="The attack loss, in the unit of the attack.")
+    labels: tuple[int, ...] = Field(description="The classes that the attacker predicts for the pictures.")
+    scores: FrameScores = Field(
+        description="The scores against the private pictures; scores that were not measured at this moment are missing."
+    )
 
     @field_serializer("scores")
     def _measured(self, scores: FrameScores) -> dict[str, Any]:
@@ -56,21 +58,23 @@ class MetricsFrame(MetricsPart):
 
 
 class Metrics(MetricsPart):
-    """All that `python -m leakage run` says of one run, beside the pictures."""
+    """Everything that `python -m leakage run` reports on a run, beside the pictures."""
 
-    version: Literal[1] = Field(default=1, description="Of this format.")
-    experiment: Experiment = Field(description="With every field of every plug-in; a file of it asks the same again.")
+    version: Literal[1] = Field(default=1, description="The version of this format.")
+    experiment: Experiment = Field(description="The experiment with defaults filled in; as a file it repeats the run.")
     program: ProgramFacts
     packages: dict[str, str] = Field(description="Python and the packages that results depend on, with their versions.")
     machine: Machine
-    privacy: Privacy | None = Field(description="null: no protection promises differential privacy.")
-    baselines: dict[str, BaselineScores] = Field(description="What pictures that know nothing score: grey, mean, noise.")
+    privacy: Privacy | None = Field(description="The privacy budget; null if no protection promises differential privacy.")
+    baselines: dict[str, BaselineScores] = Field(
+        description="The scores of pictures that are independent of the private pictures: grey, mean, noise."
+    )
     answer: MetricsFrame | None = Field(
-        description="null: the attack does not apply to this experiment, as `ending` says, and was not tried."
+        description="The answer; null if the attack does not apply to this experiment, as `ending` says, so that it was not tried."
     )
     verdict: VerdictWords | None
     ending: Ending
-    note: Note = Field(description="The attack's own words and numbers.")
+    note: Note = Field(description="Words and numbers that the attack reports.")
     frames: tuple[MetricsFrame, ...]
 
     @field_serializer("baselines")

@@ -10,48 +10,46 @@ from leakage.results.precomputed import Cell, Line, MeasuredScene, reach, same_s
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture
 
-NAIVE, IMITATE = "naive", "imitate"  # who attacks, as the precomputed results name it; every other name is a strategy
-TINY = 1e-6  # beside a strength of 0
-KINDS = {"mnist": "digit"}  # data of a table -> the class of the gallery that shows the same
+NAIVE, IMITATE = "naive", "imitate"  # two attackers in the precomputed results; every other name is a strategy
+TINY = 1e-6  # added to strengths, of which some are 0
+KINDS = {"mnist": "digit"}  # data of a table -> the class of the gallery with such pictures
 
 
 @dataclass(frozen=True)
 class Attacker:
-    """How far one attacker of a row came.
-
-    Args:
-        attack: with the fields by which it was measured.
-        who: "naive", "imitate" for the first of a protection's strategies, or the name of another strategy.
-        cell: what it came to.
-    """
+    """An attacker of a precomputed row, and how far it came."""
 
     attack: Part
+    """The attack, with the fields with which it was measured."""
     who: str
+    """"naive", "imitate" for the first of a protection's strategies, or the name of another strategy."""
     cell: Cell
+    """Its results."""
 
 
 @dataclass(frozen=True)
 class Nearest:
-    """The rows nearest to an experiment: of its protection, and where updates are added up of such a sum.
-
-    Args:
-        scene: the table that they are in; None where none is there.
-        lines: the rows, the nearest first.
-        attackers: every attacker of these rows once, with the furthest that it came, by attack and who.
-    """
+    """The rows nearest to an experiment: the row of its protection, and for several pictures the row of a sum of updates."""
 
     scene: MeasuredScene | None = None
+    """The table that contains the rows; None if there is no table."""
     lines: tuple[Line, ...] = ()
+    """The rows, the nearest first."""
     attackers: dict[tuple[str, str], Attacker] = field(default_factory=dict)
+    """Every attacker of these rows, by attack and strategy, with the furthest that it came."""
 
     def reached(self, attack: str, who: str) -> Cell | None:
-        """How far this attacker came; None where it was not measured."""
+        """Return how far this attacker came; None if it was not measured."""
         found = self.attackers.get((attack, who))
         return found.cell if found else None
 
 
 def nearest(asked: Experiment, known: Catalog) -> Nearest:
-    """The rows nearest to an experiment: same protection and strength, else the nearest strength, else none; of several pictures a sum."""
+    """Return the precomputed rows nearest to an experiment.
+
+    The nearest row has the same protections and strength; failing that, the same protections with the nearest strength; failing that, no
+    protection. For several pictures, or an aggregation, the row of a sum of updates is looked for too.
+    """
     scene = _scene(asked, known)
     if scene is None:
         return Nearest()
@@ -66,7 +64,11 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
 
 
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
-    """The table of clients that train for some steps, of pictures of the same kind, or else the one of photographs."""
+    """Choose the table for an experiment.
+
+    For clients that train locally it is the table of such clients, for other data the table of pictures of the same kind, and by default
+    the first table, of photographs. None if there are no tables.
+    """
     found = scenes(known)
     trains = known.protocols.get(asked.protocol.id).trains_locally
     kinds = {_kind(picture) for picture in asked.pictures}
@@ -79,7 +81,7 @@ def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
 
 
 def _kind(picture: Picture) -> str:
-    """The class of a picture in words; nothing where it is not known."""
+    """Return the class of a picture in words; empty if it is not known."""
     if picture.source == "upload":
         return GALLERY_CLASSES[picture.label] if picture.label is not None and picture.label < len(GALLERY_CLASSES) else ""
     try:
@@ -89,9 +91,10 @@ def _kind(picture: Picture) -> str:
 
 
 def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Line]:
-    """The row of the protection; of several pictures, that of a sum of several, and unless it has the same protection the other too.
+    """Return the rows for an experiment: of the protection, and, for several pictures or an aggregation, of a sum.
 
-    The gradient of a batch is a sum over its pictures, as an aggregate is one over phones: both are as hard to take apart.
+    If the row of the sum has the same protection, it is the only one. The gradient of a batch is a sum over its pictures, as an aggregate
+    is a sum over clients: both are equally hard to separate.
     """
     played, ids = [line for line in lines if line.duels], [part.id for part in asked.defenses]
     alone = _of(asked.defenses, [line for line in played if line.clients == 1], known)
@@ -103,17 +106,21 @@ def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Lin
 
 
 def _of(stack: Sequence[Part], lines: Sequence[Line], known: Catalog) -> Line | None:
+    """Return the row with these protections, or else that of nearest strength, or else that without protection; None without any."""
     ids = [part.id for part in stack]
-    own = [line for line in lines if same_stack(line.stack, stack, known)]
-    like = sorted((line for line in lines if [part.id for part in line.stack] == ids), key=lambda line: _apart(line.stack, stack, known))
-    return next(iter([*own, *like, *(line for line in lines if not line.stack)]), None)
+    same = [line for line in lines if same_stack(line.stack, stack, known)]
+    similar = sorted((line for line in lines if [part.id for part in line.stack] == ids), key=lambda line: _apart(line.stack, stack, known))
+    return next(iter([*same, *similar, *(line for line in lines if not line.stack)]), None)
 
 
 def _apart(ones: Sequence[Part], others: Sequence[Part], known: Catalog) -> float:
-    """How far two strengths of the same protections are apart: the powers of e between their numbers, and 1 for each other word."""
+    """Return the distance between two strengths of the same protections.
+
+    It is the sum of |log(a / b)| over pairs of numbers a and b, plus 1 for each other field that differs.
+    """
     total = 0.0
-    for one, other in zip(ones, others, strict=True):
-        a, b = (with_defaults(part, known).fields for part in (one, other))
+    for pair in zip(ones, others, strict=True):
+        a, b = (with_defaults(part, known).fields for part in pair)
         for name in a:
             x, y = a[name], b.get(name)
             if isinstance(x, bool) or not isinstance(x, int | float) or not isinstance(y, int | float):
@@ -124,7 +131,10 @@ def _apart(ones: Sequence[Part], others: Sequence[Part], known: Catalog) -> floa
 
 
 def _cells(line: Line) -> Iterator[tuple[str, str, Cell]]:
-    """Attack, who attacks and how far, of a row; those whose knowledge changes nothing come as far as the naive one."""
+    """Yield the attack, the attacker and the results of every cell of a row.
+
+    Adaptive attackers whose knowledge changes nothing have the results of the naive attacker.
+    """
     for attack, duel in line.duels.items():
         knowing = dict(zip([IMITATE, *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))
         naive = duel.naive if duel.naive and "psnr" in duel.naive else None

@@ -1,4 +1,4 @@
-"""What many rounds give away that one does not, as precomputed in assets/rounds.json: PSNR and epsilon on one axis of rounds."""
+"""The leakage of many rounds beside that of one, as precomputed in assets/rounds.json: PSNR and epsilon by number of rounds."""
 
 import math
 from collections.abc import Sequence
@@ -16,33 +16,31 @@ RESULTS = "rounds"
 
 @dataclass(frozen=True)
 class Curve:
-    """One protection against one strategy of an attacker who watched a phone for longer and longer.
-
-    cells     what it came to, by number of rounds: see benchmarks/published/rounds.py
-    """
+    """A protection against a strategy of an attacker that watched a client for more and more rounds."""
 
     title: str
     defense: Part
     strategy: str
     cells: tuple[Cell, ...]
+    """The results by number of rounds, as benchmarks/published/rounds.py writes them."""
 
     @property
     def epsilons(self) -> list[float | None]:
-        """Of so many uploads; infinite where it bounds nothing, None where no protection promises any."""
+        """The epsilon after the uploads of each cell: infinite if it bounds nothing, None if the protection promises none."""
         return [epsilon_of_json(cell["epsilon"]["value"]) if cell["epsilon"] else None for cell in self.cells]
 
     @property
     def best(self) -> float:
-        """PSNR after the most rounds."""
+        """The PSNR after the most rounds, in dB."""
         return float(self.cells[-1]["psnr"])
 
     def sentence(self) -> str:
-        """What the first and the last of its cells came to, and epsilon beside it."""
-        told = [
+        """Describe the results of the first and the last cell, and the epsilon beside them."""
+        ends = [
             f"after {counted(cell['rounds'], 'round')} {cell['psnr']:.1f} dB, {seen_words(cell)}"
             for cell in (self.cells[0], self.cells[-1])
         ]
-        return f"{sentence_case('; '.join(told))}. {self._promise()}"
+        return f"{sentence_case('; '.join(ends))}. {self._promise()}"
 
     def _promise(self) -> str:
         first, last = self.epsilons[0], self.epsilons[-1]
@@ -56,7 +54,7 @@ class Curve:
 
 
 def curves(known: Catalog) -> list[Curve]:
-    """Every protection against every strategy, in the order in which they were measured."""
+    """Return a curve for every protection and strategy, in the order in which they were measured."""
     cells = [cell for cell in (load_results(RESULTS) or {"cells": []})["cells"] if known.defenses.find(cell["defense"]["id"])]
     peers = [Part(**cell["defense"]) for cell in cells]
     groups: dict[tuple[str, str], list[Cell]] = {}
@@ -64,16 +62,17 @@ def curves(known: Catalog) -> list[Curve]:
         groups.setdefault((part.model_dump_json(), cell["who"]), []).append(cell)
     return [
         Curve(
-            title=sentence_case(protection([part := Part(**own[0]["defense"])], peers, known)),
+            title=sentence_case(protection([part := Part(**group[0]["defense"])], peers, known)),
             defense=part,
-            strategy=own[0]["who"],
-            cells=tuple(sorted(own, key=lambda cell: int(cell["rounds"]))),
+            strategy=group[0]["who"],
+            cells=tuple(sorted(group, key=lambda cell: int(cell["rounds"]))),
         )
-        for own in groups.values()
+        for group in groups.values()
     ]
 
 
 def best_of(defenses: Sequence[Part], known: Catalog) -> Curve | None:
-    """The strongest strategy against this protection, alone and of this strength; None where that was not measured."""
+    """Return the curve of the strongest strategy against a single protection of this strength; None if it was not measured."""
     wanted = [with_defaults(part, known) for part in defenses]
-    return max((one for one in curves(known) if [with_defaults(one.defense, known)] == wanted), key=lambda one: one.best, default=None)
+    measured = [curve for curve in curves(known) if [with_defaults(curve.defense, known)] == wanted]
+    return max(measured, key=lambda curve: curve.best, default=None)

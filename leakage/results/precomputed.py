@@ -1,4 +1,4 @@
-"""What was measured beforehand and lies in assets/: every protection against every attacker, from which strength on, and what it costs."""
+"""The precomputed results in assets/: every protection against every attacker, at several strengths, and its accuracy cost."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -16,36 +16,39 @@ from leakage.spec.experiment import Part
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 ASSETS = ROOT / "assets"
-Cell = dict[str, Any]  # one attacker of one protection: see benchmarks/published/matrix.py
-SPREAD = 2.0  # dB that seeds alone make: the same search for the same picture ended at 19.7, 17.1 and 17.2
-SHOWING = {"recognizable": RECOGNIZABLE, "singled_out": SINGLED_OUT, "partly": PARTLY}  # counts of a cell, worst first
+Cell = dict[str, Any]  # the results of an attacker against a protection: see benchmarks/published/matrix.py
+SPREAD = 2.0  # dB, the spread between seeds: the same search for the same picture ended at 19.7, 17.1 and 17.2
+SHOWING = {"recognizable": RECOGNIZABLE, "singled_out": SINGLED_OUT, "partly": PARTLY}  # count in a cell -> verdict, worst first
 
 
 @dataclass(frozen=True)
 class Duel:
-    """One protection against one attack.
-
-    naive      what the attacker gets who does not know of it
-    knowing    what those get who do, by what they do about it; those whose knowledge changes nothing say why under "same",
-               and those who were not played under "absent"
-    """
+    """A protection against an attack."""
 
     naive: Cell | None
+    """The result of the naive attacker; None if it was not measured."""
     knowing: dict[str, Cell]
+    """The results of adaptive attackers, by strategy.
+
+    An attacker whose knowledge changes nothing gives the reason under "same", and an attacker that was not run gives it under "absent".
+    """
 
     @property
     def best(self) -> Cell | None:
-        """The strongest of those who know of it, by `reach`; None where all do the same."""
+        """The strongest adaptive attacker, by `reach`; None if every attacker does the same."""
         return max((cell for cell in self.knowing.values() if "psnr" in cell), key=reach, default=None)
 
     @property
     def only_naive(self) -> bool:
-        """Whether it hides everything from the naive attacker and not from one who knows."""
+        """Whether the protection hides everything from the naive attacker but not from the strongest adaptive attacker."""
         return bool(self.naive and "psnr" in self.naive and self.best and not leaking(self.naive) and leaking(self.best))
 
     @property
     def backfires(self) -> bool:
-        """Whether even the strongest of those who know end further below the naive attacker than another seed may, and show no more."""
+        """Whether knowledge of the protection makes the attacker worse.
+
+        Even the strongest adaptive attacker then ends further below the naive attacker than another seed may, and shows no more.
+        """
         if self.naive is None or "psnr" not in self.naive or self.best is None:
             return False
         return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best)[:-1] <= reach(self.naive)[:-1]
@@ -53,63 +56,66 @@ class Duel:
 
 @dataclass(frozen=True)
 class Line:
-    """One protection, in words, against every attack by id; `refused`: why it could not be played.
-
-    clients  whose updates, with one picture each, the server sees only added up; 1: one by itself
-    """
+    """A row of the table: a protection, in words, against every attack."""
 
     title: str
     stack: tuple[Part, ...]
+    """The protections; empty for none."""
     clients: int
+    """The number of clients, with a picture each, whose updates the server sees only as a sum; 1: a single client."""
     duels: dict[str, Duel]
+    """The results by id of the attack."""
     refused: str = ""
+    """Why the protection could not be run; empty if it was."""
 
 
 @dataclass(frozen=True)
 class MeasuredScene:
-    """One table of protections and attackers: all its cells share the model, what is sent, and where the pictures are from.
-
-    about     that, in words; empty: a gradient of an untrained LeNet, CIFAR-10
-    recipe    data, pictures, seeds, attacks (their fields by id), watched (rounds that are put together; 1: nobody does), and protocol
-              (its id), where that is another than one gradient
-    left_out  attacks that might be expected in it -> why they are not
-    """
+    """A table of protections and attackers; all its cells share the model, the protocol and the source of the pictures."""
 
     title: str
     about: str
+    """These shared settings in words; empty: a gradient of an untrained LeNet, with CIFAR-10."""
     recipe: dict[str, Any]
+    """The settings as data.
+
+    They are data, pictures, seeds, attacks (fields by id), watched (rounds that are combined; 1: none), and, if it is not a single
+    gradient, the id of the protocol.
+    """
     left_out: dict[str, str]
+    """For each attack that a reader might miss, the reason why it is not in the table."""
     lines: list[Line]
 
 
 @cache
 def load_results(name: str) -> dict[str, Any] | None:
-    """What a benchmark left in assets/NAME.json."""
+    """Return what a benchmark wrote to assets/NAME.json; None if the file is missing."""
     file = ASSETS / f"{name}.json"
     return dict(json.loads(file.read_text())) if file.exists() else None
 
 
 def matrix(known: Catalog) -> list[Line]:
-    """The protections in the order in which they were measured, none of them first: of the table that all pages go by."""
+    """Return the rows of the main table in the order in which they were measured: first the row without protection."""
     return lines_of((load_results("matrix") or {"cells": []})["cells"], known)
 
 
 def scenes(known: Catalog) -> list[MeasuredScene]:
-    """That table, if it is there, and those of attackers who need more than a gradient of a photograph."""
+    """Return the main table, if it exists, and the tables for attackers that need more than a gradient of a photograph."""
     found = [MeasuredScene("A photograph", "", main["recipe"], {}, matrix(known))] if (main := load_results("matrix")) else []
     others = (load_results("matrix_scenes") or {"scenes": []})["scenes"]
     return found + [
-        MeasuredScene(one["title"], one["about"], one["recipe"], one["left_out"], lines_of(one["cells"], known)) for one in others
+        MeasuredScene(scene["title"], scene["about"], scene["recipe"], scene["left_out"], lines_of(scene["cells"], known))
+        for scene in others
     ]
 
 
 def lines_of(cells: Sequence[Cell], known: Catalog) -> list[Line]:
-    """The protections of some cells, in words, in their order."""
+    """Group cells into rows, a row for each protection and number of clients, in the order of the cells."""
     groups: dict[tuple[int, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.get("phones", 1), json.dumps(cell["defense"], sort_keys=True)), []).append(cell)
-    peers = [part for own in groups.values() for part in _parts(own[0]["defense"])]
-    return [_line(_parts(own[0]["defense"]), clients, own, peers, known) for (clients, _), own in groups.items()]
+    peers = [part for group in groups.values() for part in _parts(group[0]["defense"])]
+    return [_line(_parts(group[0]["defense"]), clients, group, peers, known) for (clients, _), group in groups.items()]
 
 
 def _parts(defense: dict[str, Any] | None) -> tuple[Part, ...]:
@@ -119,8 +125,8 @@ def _parts(defense: dict[str, Any] | None) -> tuple[Part, ...]:
 def _line(stack: tuple[Part, ...], clients: int, cells: list[Cell], peers: Sequence[Part], known: Catalog) -> Line:
     duels = {}
     for attack in dict.fromkeys(cell["attack"] for cell in cells):
-        mine = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
-        duels[attack] = Duel(mine.get("naive"), {who: cell for who, cell in mine.items() if who != "naive"})
+        attackers = {cell["who"]: cell for cell in cells if cell["attack"] == attack}
+        duels[attack] = Duel(attackers.pop("naive", None), attackers)
     refused = "" if any("psnr" in cell for cell in cells) else next((cell["refused"] for cell in cells if "refused" in cell), "")
     title = sentence_case(protection(stack, peers, known))
     return Line(f"{title}, {clients} phones added up" if clients > 1 else title, stack, clients, duels, refused)
@@ -150,45 +156,44 @@ def reach(cell: Cell) -> Reach:
 
 
 def leaking(cell: Cell) -> int:
-    """In how many runs of one attacker the picture was recognizable or singled out."""
+    """Return in how many runs of a cell the picture was recognizable or singled out."""
     return int(cell["recognizable"] + cell["singled_out"])
 
 
 def seen_words(cell: Cell) -> str:
-    """Of how many runs of one attacker what could be seen; where nothing, that this attack did not show it."""
+    """Describe in how many runs of a cell the picture was shown, and how well."""
     counts = [f"{cell[name]} of {cell['runs']} {word}" for name, word in SHOWING.items() if cell[name]]
     return ", ".join(counts) or f"{NOT_SHOWN} in {cell['runs']} runs"
 
 
 @dataclass(frozen=True)
 class AccuracyCost:
-    """What a training behind protections came to, beside one without.
-
-    model          in what it is not the model of the recipe
-    accuracies     the share of test pictures named right, one for each seed
-    accuracy_drop  of the means; `difference` says in words whether that is more than seeds make
-    privacy        epsilon of the training; None where no protection promises any
-    """
+    """A training behind protections, beside the training without protection."""
 
     title: str
     stack: tuple[Part, ...]
     model: str
+    """The fields in which the model differs from that of the recipe, in words; empty if it is the same."""
     rounds: int
     pictures: int
     server_rate: float
     accuracies: tuple[float, ...]
+    """The fraction of test pictures that are classified correctly, for each seed."""
     accuracy_drop: float
+    """The difference of the mean accuracies."""
     difference: str
+    """That difference in words, which say whether it is more than seeds alone may make."""
     privacy: TrainingPrivacy | None
+    """The epsilons of the training; None if the protections promise none."""
 
     @property
     def accuracy(self) -> float:
-        """The mean over seeds."""
+        """The mean accuracy over seeds."""
         return mean(self.accuracies)
 
 
 def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
-    """Every training of the table, each beside the one without protection that had as many rounds and pictures."""
+    """Return every training of the table for which a training without protection has as many rounds and pictures."""
     kept = table() or {"rows": []}
     rows = [row for row in kept["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]
@@ -217,13 +222,21 @@ def _recipe(row: dict[str, Any]) -> str:
 
 
 def one_scene(known: Catalog) -> bool:
-    """Whether leakage and accuracy were measured of the same model with pictures of the same data: one plot may show both."""
+    """Return whether leakage and accuracy were measured on the same model and data, so that one plot may show both."""
     leaks, costs = (load_results("matrix") or {}).get("recipe"), (table() or {}).get("recipe")
     return leaks is not None and costs is not None and leaks["data"] == costs["data"] and same_model(Part(id=leaks["model"]), known)
 
 
 def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
-    """Every protection whose cost and leakage were both measured: its cheapest training, and the strongest attacker's cell."""
+    """Yield every protection whose accuracy cost and leakage were both measured.
+
+    Args:
+        known: the plug-ins.
+        attack: the id of the attack whose leakage is wanted.
+
+    Yields:
+        The training with the smallest accuracy drop, and the cell with the highest PSNR.
+    """
     lines = {_key(line.stack, known): line for line in matrix(known) if line.clients == 1}
     cheapest: dict[str, AccuracyCost] = {}
     for cost in accuracy_costs(known):
@@ -237,9 +250,9 @@ def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
             yield cost, max(cells, key=lambda cell: cell["psnr"])
 
 
-def same_stack(one: Sequence[Part], other: Sequence[Part], known: Catalog) -> bool:
-    """Whether these are the same protections of the same strength, in the same order."""
-    return _key(one, known) == _key(other, known)
+def same_stack(first: Sequence[Part], second: Sequence[Part], known: Catalog) -> bool:
+    """Return whether these are the same protections of the same strength, in the same order."""
+    return _key(first, known) == _key(second, known)
 
 
 def _key(stack: Sequence[Part], known: Catalog) -> str:

@@ -1,4 +1,4 @@
-"""What differential privacy promises of one client's uploads, in figures: for one upload, and after as many as were asked about."""
+"""The differential privacy of a client's uploads, in figures: for a single upload, and after the number of uploads in question."""
 
 import math
 from collections.abc import Sequence
@@ -20,23 +20,19 @@ ONE_PICTURE = "one picture, present or absent"
 
 @dataclass(frozen=True)
 class Promise:
-    """Differential privacy of the uploads of one client.
-
-    Args:
-        mu: sensitivity over the noise of one upload: that of Gaussian noise, of which T uploads have sqrt(T) times as much. Infinite
-            where nothing is bounded.
-        delta: how often the guarantee may fail; 0: the promise is `pure` epsilon for each upload, and mu is not used.
-        whom: whom it is about.
-        pure: epsilon of one upload where delta is 0.
-    """
+    """Differential privacy of the uploads of a client."""
 
     mu: float
+    """Sensitivity over noise of a single upload, as for Gaussian noise, where T uploads have sqrt(T) times as much. Infinite: unbounded."""
     delta: float = DELTA
+    """The probability with which the guarantee may fail; 0: each upload has epsilon `pure`, and mu is not used."""
     whom: str = ONE_PICTURE
+    """What is protected, in words."""
     pure: float = 0.0
+    """Epsilon of a single upload if delta is 0."""
 
     def epsilon(self, uploads: int) -> float:
-        """After so many uploads; infinite above 200."""
+        """Return epsilon after this number of uploads; infinite if it is above 200."""
         if not self.delta:
             total = self.pure * uploads
             return total if total <= LARGEST else math.inf
@@ -44,7 +40,7 @@ class Promise:
 
 
 def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
-    """What a run states of so many uploads, for one of them."""
+    """Return the promise of a run, whose bound is about `uploads` uploads, for a single upload."""
     value = math.inf if bound.value is None else bound.value
     if not bound.delta:
         return Promise(math.inf, 0.0, bound.whom, value / uploads)
@@ -52,45 +48,52 @@ def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
 
 
 def promise_before(question: Question, known: Catalog) -> Promise | None:
-    """What is known before anything runs: of the first protection whose noise multiplier is one of its fields; None without one."""
+    """Return the promise for a question, before anything runs.
+
+    It is that of the first protection with a noise multiplier among its fields; None if no protection has such a field.
+    """
     for part in question.defenses:
         entry = known.defenses.get(part.id)
         if entry.noise_field:
-            sigma = float(entry.resolve(part.fields)[entry.noise_field])
-            return Promise(math.sqrt(_sums(question, entry.stage)) / sigma if sigma else math.inf)
+            noise_multiplier = float(entry.resolve(part.fields)[entry.noise_field])
+            return Promise(math.sqrt(_sums(question, entry.stage)) / noise_multiplier if noise_multiplier else math.inf)
     return None
 
 
 def with_epsilon(epsilon: float, question: Question, known: Catalog) -> Part:
-    """The protection whose uploads keep this epsilon in all, at the usual delta: the first whose noise multiplier is one of its fields."""
+    """Return the protection whose uploads together keep this epsilon, at the usual delta.
+
+    It is the first in the catalog that has a noise multiplier among its fields. The noise multiplier is rounded up, so that the budget is
+    kept, and limited to the range of the field.
+    """
     entry = next(entry for entry in known.defenses if entry.noise_field)
-    sigma = math.sqrt(question.uploads * _sums(question, entry.stage)) / mu_of(epsilon)
+    noise_multiplier = math.sqrt(question.uploads * _sums(question, entry.stage)) / mu_of(epsilon)
     limits = next(field for field in entry.fields if field.name == entry.noise_field)
     assert limits.low is not None
     assert limits.high is not None
-    upward = math.ceil(sigma * 1000) / 1000  # so that the budget is kept
-    return Part(id=entry.id, fields={entry.noise_field: min(max(upward, limits.low), limits.high)})
+    rounded = math.ceil(noise_multiplier * 1000) / 1000
+    return Part(id=entry.id, fields={entry.noise_field: min(max(rounded, limits.low), limits.high)})
 
 
 def _sums(question: Question, stage: str) -> int:
-    """In how many noisy sums of one upload a picture takes part: one for each local step where noise is added in each."""
+    """Return in how many noisy sums of an upload a picture takes part: once for each local step if noise is added in each."""
     if stage != "gradient" or question.steps == "one":
         return 1
     return int(prepared().ask.several.fields.get(LOCAL_STEPS, 1))
 
 
 def sentence(promise: Promise, uploads: int) -> str:
-    """The figures, and what they promise: odds multiplied by e^epsilon at most, or nothing of use.
+    """Describe the epsilons of a promise, and what they mean: by how much odds are multiplied at most, or nothing useful.
 
     >>> sentence(Promise(1.0), 1).partition(". ")[2]
     'What arrives can multiply the odds that it was there by up to 80'
     >>> sentence(Promise(1.0), 10)
     'epsilon 4.4 for one upload, 17.9 after 10 uploads, at delta 1e-05; of one picture, present or absent. Above 10: no useful promise'
     """
-    one, all_ = promise.epsilon(1), promise.epsilon(uploads)
-    words = f"epsilon {_figure(one)} for one upload"
-    words += f", {_figure(all_)} after {counted(uploads, 'upload')}" if uploads > 1 else ""
-    judged = f"Above {USEFUL:g}: {NO_USE}" if all_ > USEFUL else f"{ODDS} {_factor(all_)}"
+    single, total = promise.epsilon(1), promise.epsilon(uploads)
+    words = f"epsilon {_figure(single)} for one upload"
+    words += f", {_figure(total)} after {counted(uploads, 'upload')}" if uploads > 1 else ""
+    judged = f"Above {USEFUL:g}: {NO_USE}" if total > USEFUL else f"{ODDS} {_factor(total)}"
     return ". ".join(filter(None, [f"{words}, at delta {promise.delta:g}; of {promise.whom}", judged]))
 
 
@@ -104,5 +107,5 @@ def _figure(epsilon: float) -> str:
 
 
 def stated(bounds: Sequence[tuple[PrivacyBound | None, int]]) -> Promise | None:
-    """The first promise that runs state, each beside how many uploads it is about; None where none is stated."""
+    """Return the first promise that runs report; None if they report none. Each bound is given with its number of uploads."""
     return next((promise_of(bound, uploads) for bound, uploads in bounds if bound), None)

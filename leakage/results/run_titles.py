@@ -1,4 +1,4 @@
-"""A run in one line: an attack, a training, a measurement of ranks."""
+"""The title of a run: of an attack, a training, or a measurement of ranks."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,7 +14,7 @@ from leakage.spec.threat_model import coincide
 
 
 def attack_title(experiment: Experiment, known: Catalog) -> str:
-    """A run in one line; plug-ins that are gone keep their id."""
+    """Return the title of an attack. Plug-ins that no longer exist are named by their id."""
 
     def name(kind: str, id: str) -> str:
         return entry.short if (entry := known.of(kind).find(id)) else id
@@ -39,24 +39,24 @@ def attack_title(experiment: Experiment, known: Catalog) -> str:
 
 
 def _subject(pictures: Sequence[Picture]) -> str:
-    """What is attacked: one picture by its title, else how many."""
+    """Name what is attacked: a single picture by its title, several by their number."""
     if len(pictures) > 1:
         return f"{len(pictures)} pictures"
     (picture,) = pictures
-    with suppress(PictureError):  # it may be gone since
+    with suppress(PictureError):  # it may have been removed
         return "Own picture" if picture.source == "upload" else find(picture.source, picture.id).title
     return picture.id
 
 
 def training_title(training: Training, known: Catalog) -> str:
-    """A training in one line."""
+    """Return the title of a training."""
     titles = {(entry.kind, entry.id): entry.short for entry in known.entries}
     model = titles.get(("model", training.model.id), training.model.id)
-    who = "centrally" if training.clients == 1 else f"by {training.clients} clients"
+    trainers = "centrally" if training.clients == 1 else f"by {training.clients} clients"
     behind = "".join(f", with {titles.get(('defense', part.id), part.id)}" for part in training.defenses)
-    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {who}{behind}"
+    return f"{model} trained on {TITLES[training.data]}, {training.rounds} rounds {trainers}{behind}"
 
 
 def ranks_title(ranks: Ranks) -> str:
-    """A measurement of ranks in one line."""
+    """Return the title of a measurement of ranks."""
     return f"Ranks of {template_of(ranks.network) or ranks.network[:60]}"

@@ -16,44 +16,45 @@ NAMES = ("experiment", "metrics")
 
 
 def schema(name: str, known: Catalog) -> dict[str, Any]:
-    """The schema of "experiment" or "metrics", with every plug-in that is known and all of their fields."""
+    """Return the schema of "experiment" or "metrics", with all fields of every plug-in."""
     models: dict[str, type[BaseModel]] = {"experiment": Experiment, "metrics": Metrics}
-    made = models[name].model_json_schema(mode="validation")
-    parts = made["$defs"]
+    generated = models[name].model_json_schema(mode="validation")
+    parts = generated["$defs"]
     kinds = {"model": "model", "protocol": "protocol", "aggregation": "protocol", "defenses": "defense", "attack": "attack"}
     parts |= {f"{kind}_plugin": {"oneOf": [_plugin(entry) for entry in known.of(kind)]} for kind in sorted({*kinds.values()})}
-    experiment = made if name == "experiment" else parts["Experiment"]
+    experiment = generated if name == "experiment" else parts["Experiment"]
     for field, kind in kinds.items():
         _point(experiment["properties"][field], {"$ref": f"#/$defs/{kind}_plugin"})
     del parts["Part"]
-    return {"$schema": DIALECT, "title": f"{name}.json of Gradient Leakage Explorer", **{k: v for k, v in made.items() if k != "title"}}
+    title = f"{name}.json of Gradient Leakage Explorer"
+    return {"$schema": DIALECT, "title": title, **{key: part for key, part in generated.items() if key != "title"}}
 
 
 def write(folder: Path, known: Catalog) -> None:
-    """Every schema as a file."""
+    """Write every schema to a file NAME.json in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         (folder / f"{name}.json").write_text(text(name, known))
 
 
 def text(name: str, known: Catalog) -> str:
-    """A schema as it is written."""
+    """Return a schema as the text of its file."""
     return json.dumps(schema(name, known), indent=1, ensure_ascii=False) + "\n"
 
 
-def _point(place: dict[str, Any], to: dict[str, Any]) -> None:
-    """Let whatever names any plug-in in this place name one of a kind."""
-    if place.get("$ref") == "#/$defs/Part":
-        place.pop("$ref")
-        place |= to
-    for inside in place.values():
-        for one in inside if isinstance(inside, list) else [inside]:
-            if isinstance(one, dict):
-                _point(one, to)
+def _point(part: dict[str, Any], to: dict[str, Any]) -> None:
+    """Replace every reference to a plug-in of any kind inside this part of a schema by `to`, in place."""
+    if part.get("$ref") == "#/$defs/Part":
+        part.pop("$ref")
+        part |= to
+    for value in part.values():
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict):
+                _point(inner, to)
 
 
 def _plugin(entry: Entry) -> dict[str, Any]:
-    """One plug-in: its id, and its fields with what is allowed."""
+    """Return the schema of a plug-in: its id, and its fields with the allowed values."""
     fields = {field.name: _field(field) for field in entry.fields}
     return {
         "title": entry.title,
@@ -69,7 +70,7 @@ def _plugin(entry: Entry) -> dict[str, Any]:
 
 
 def _field(field: Field) -> dict[str, Any]:
-    """One field: its type, range or options, default and sentence."""
+    """Return the schema of a field: its type, range or options, default and help."""
     allowed: dict[str, Any] = {"type": TYPES.get(field.type, "string"), "default": field.default, "description": field.help}
     if field.type in ("int", "float"):
         allowed |= {"minimum": field.low, "maximum": field.high}

@@ -1,4 +1,4 @@
-"""One of the things that are compared: its name, and what it changes in the experiment that all share."""
+"""A variant of a comparison: its name, and its changes to the experiment that all variants share."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 
-MOST = 8  # of one comparison
+MOST = 8  # variants of a comparison
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Its name, and what it changes."""
+    """A named change of an experiment."""
 
     title: str
     change: dict[str, Any]
 
 
 def resolved(base: Experiment, variant: Variant, known: Catalog) -> Experiment | str:
-    """The variant as an experiment, or in a sentence why it cannot run."""
+    """Return the variant as an experiment with defaults filled in, or a sentence that says why it cannot run."""
     try:
         return base.model_copy(update=variant.change).resolve(known)
     except SpecError as error:
