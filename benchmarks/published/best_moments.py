@@ -31,7 +31,7 @@ from leakage.evaluation.metrics import psnr
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.referee import pixels
 from leakage.learn.recordings import FOLDER
-from leakage.results.worst_case import tries
+from leakage.results.worst_case import strongest_attacks
 from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
@@ -136,7 +136,7 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
         known = plugin_catalog.describe()
         for defense in (Part(id="gaussian_noise", fields={"scale": 0.01}), Part(id="dp_sgd", fields={"noise_multiplier": 0.1})):
             (group,) = groups(Question(defenses=(defense,), minutes=1))
-            for one in tries(group.resolve(known), known):
+            for one in strongest_attacks(group.resolve(known), known):
                 who = one.assume.strategy or ("adaptive" if one.assume.adaptive else "naive")
                 yield f"{defense.id}, {one.attack.id}, {who}", one
 

@@ -46,7 +46,9 @@ def plan(
     def in_time(attacks: list[Experiment]) -> list[Experiment]:
         return [attack for attack in attacks if seconds(attack) <= time_limit] or attacks[:1]
 
-    attacks = [in_time(_each_attack_first(_allowed(worst_case.tries(group, known, measured=True), question))) for group in asked]
+    attacks = [
+        in_time(_each_attack_first(_allowed(worst_case.strongest_attacks(group, known, measured=True), question))) for group in asked
+    ]
     controls = [in_time(unprotected(group, known))[0] for group in asked] if question.defenses else []
     left, planned = time_limit * slots, list[Experiment]()
     per_group = sum(map(seconds, [*attacks[0][:FEWEST], *controls[:1]]))
@@ -64,7 +66,7 @@ def plan(
 def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
     """Return attacks on the same pictures without protection, the strongest first: the first is the control."""
     bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
-    return _each_attack_first(worst_case.tries(bare, known, measured=True))
+    return _each_attack_first(worst_case.strongest_attacks(bare, known, measured=True))
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:

@@ -36,7 +36,7 @@ def plan(base: Experiment, arms: Sequence[Variant], who: str, known: Catalog, *,
     most = min(TRIES, max(1, MAX_ARMS // max(1, seeds * len(able))))
     planned, left = dict[str, Experiment](), list[str]()
     for title, variant in able:
-        attacked = worst_case.tries(variant, known)[:most] if who == WORST else chosen_attackers(variant, who, known)
+        attacked = worst_case.strongest_attacks(variant, known)[:most] if who == WORST else chosen_attackers(variant, who, known)
         more = planned | {experiment.digest(): experiment for experiment in attacked}
         if len(more) > MAX_ARMS:
             left.append(title)

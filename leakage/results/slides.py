@@ -1,4 +1,4 @@
-"""A run as a picture for a slide and as a small animation, which every program for slides plays: pictures, score, verdict, settings."""
+"""A run as a picture for a slide, and as a small animation that every presentation program plays: pictures, score, verdict, settings."""
 
 import io
 import unicodedata
@@ -13,9 +13,9 @@ from leakage.spec.words import PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 WIDTH, HEIGHT = 1600, 900
 FRAMES, COLOURS, ACROSS, MAX_BYTES = 24, 64, 480, 400_000  # of an animation
-SMALLER = ((FRAMES, COLOURS), (FRAMES, 32), (16, 32), (8, 32), (8, 16), (2, 16))  # frames and colours, until it is small enough
-SECONDS, LAST = 6, 3  # of an animation without its last frame, and of that
-PAIRS_FROM = 5  # pictures: each private one stands above its reconstruction
+SMALLER = ((FRAMES, COLOURS), (FRAMES, 32), (16, 32), (8, 32), (8, 16), (2, 16))  # frames and colours, tried in order
+SECONDS, LAST = 6, 3  # of an animation without its last frame, and of the last frame
+PAIRS_FROM = 5  # from so many pictures on, each private picture stands above its reconstruction
 
 INK, SOFT, WELL = "#1b2733", "#4a5866", "#f3f6fa"
 PRIVATE, ATTACKER, AMBER = "#00639b", "#b04a00", "#7d5400"
@@ -33,7 +33,7 @@ LETTERS = {
 
 
 class Still(NamedTuple):
-    """What the attacker had after so many steps: pictures uint8 (B, H, W, 1 or 3), and their PSNR in dB."""
+    """What the attacker had after some steps: pictures uint8 (B, H, W, 1 or 3), and their PSNR in dB."""
 
     pictures: Pixels
     step: float
@@ -42,37 +42,38 @@ class Still(NamedTuple):
 
 @dataclass(frozen=True)
 class Slide:
-    """What is drawn of a run.
-
-    private  the private pictures, uint8 (B, H, W, 1 or 3)
-    stills   some of what the attacker had, its answer last
-    grey     PSNR in dB of a plain grey picture
-    word     the verdict, see spec/words.py
-    sent     how many numbers the server received
-    settings  all that must be known to play it again, the seed among it
-    """
+    """The content of a slide about a run."""
 
     title: str
+    """The attack and the protections."""
     private: Pixels
+    """The private pictures, uint8 (B, H, W, 1 or 3)."""
     stills: Sequence[Still]
+    """Some of the attacker's intermediate results, with the answer last."""
     grey: float | None
+    """PSNR in dB of a plain grey picture."""
     word: str
+    """The word of the verdict, see spec/words.py."""
     sent: int
+    """How many numbers the server received."""
     settings: str
+    """All settings that are needed to run the experiment again, such as the seed."""
 
     @property
     def several(self) -> bool:
+        """Whether there are several private pictures."""
         return len(self.private) > 1
 
     @property
     def paired(self) -> bool:
+        """Whether each private picture stands above its reconstruction, rather than in a block beside the reconstructions."""
         return len(self.private) >= PAIRS_FROM
 
 
 def png(slide: Slide, *, small: bool = False) -> bytes:
-    """1,600 by 900 pixels: private pictures, reconstruction, its score beside that of grey, the verdict, and the settings below.
+    """Draw a slide as a PNG of 1,600 by 900 pixels: private pictures, reconstruction, score, verdict and settings.
 
-    `small`: in 256 colours, about a third of its size.
+    `small`: use 256 colours, for about a third of the size.
     """
     page = Image.new("RGB", (WIDTH, HEIGHT), "white")
     pen = ImageDraw.Draw(page)
@@ -104,11 +105,11 @@ def png(slide: Slide, *, small: bool = False) -> bytes:
 
 
 def gif(slide: Slide) -> bytes:
-    """480 pixels wide, at most 24 frames of at most 64 colours and 400 kB: how the reconstruction came about."""
+    """Draw the reconstruction as a GIF animation, 480 pixels wide, with at most 24 frames and 64 colours, of about 400 kB at most."""
     data = b""
     for count, colours in SMALLER:
         stills = _some(slide.stills, count)
-        if len(stills) == 1:  # solved at once: first there is nothing
+        if len(stills) == 1:  # solved at once: begin with grey
             stills = [Still(slide.private * 0 + 128, 0, slide.grey), *stills]
         pages = [_page(slide, still) for still in stills]
         common = _palette(pages, colours)
@@ -121,7 +122,7 @@ def gif(slide: Slide) -> bytes:
 
 
 def _page(slide: Slide, still: Still) -> Image.Image:
-    """One frame of the animation."""
+    """Draw a frame of the animation."""
     settings = _wrapped(slide.settings, 13, ACROSS - 16)[:3]
     top, tall = 30, 464 if slide.paired else 226
     page = Image.new("RGB", (ACROSS, top + tall + 34 + 17 * len(settings)), "white")
@@ -151,7 +152,7 @@ def _private_words(slide: Slide) -> str:
 
 
 def _some(stills: Sequence[Still], count: int) -> list[Still]:
-    """So many of them, the first and the last among them."""
+    """Choose `count` stills, the first and the last among them; all if there are no more."""
     if len(stills) <= count:
         return [*stills]
     return [stills[round(number * (len(stills) - 1) / (count - 1))] for number in range(count)]
@@ -161,23 +162,30 @@ def _some(stills: Sequence[Still], count: int) -> list[Still]:
 
 
 def _pictures(page: Image.Image | None, slide: Slide, seen: Pixels, box: tuple[int, int, int, int]) -> tuple[int, int]:
-    """Draw private pictures and reconstructions into a box; where the latter begin, and where all end.
+    """Draw private pictures and reconstructions into a box, a few in two blocks and more in pairs; without a page, only measure.
 
-    A few stand beside each other, more in pairs. Without a page nothing is drawn.
+    Args:
+        page: the page to draw on, or None.
+        slide: the content.
+        seen: the reconstructions, uint8 (B, H, W, 1 or 3).
+        box: left, top, right and bottom, in pixels.
+
+    Returns:
+        The x at which the reconstructions begin, and the y at which all pictures end, in pixels.
     """
     left, top, right, bottom = box
     gap = max(2, (right - left) // 240)
     size, side, columns = _arranged(slide, right - left, bottom - top, gap)
     second = left if slide.paired else right - columns * (size + gap) + gap
     end = top
-    for place in range(len(slide.private)):
-        row, column = divmod(place, columns)
+    for index in range(len(slide.private)):
+        row, column = divmod(index, columns)
         for which, (pictures, colour) in enumerate(((slide.private, PRIVATE), (seen, ATTACKER))):
             x = (second if which else left) + column * (side + 2 * gap if slide.paired else size + gap)
             y = top + (row * (2 * size + 5 * gap) + which * (size + gap) if slide.paired else row * (size + gap))
             end = max(end, y + size)
             if page:
-                page.paste(_enlarged(pictures[place], size), (x, y))
+                page.paste(_enlarged(pictures[index], size), (x, y))
                 edge = 1 if size < 64 else 2
                 around = (x - edge, y - edge, x + size + edge - 1, y + size + edge - 1)
                 ImageDraw.Draw(page).rectangle(around, outline=colour, width=edge)
@@ -185,24 +193,24 @@ def _pictures(page: Image.Image | None, slide: Slide, seen: Pixels, box: tuple[i
 
 
 def _arranged(slide: Slide, wide: int, tall: int, gap: int) -> tuple[int, int, int]:
-    """The side of a picture, the room for it, and how many stand in a row, so that they become as large as they can."""
-    count, own = len(slide.private), slide.private.shape[1]
+    """Return the side of a picture, the side of its space, and how many pictures stand in a row, so that they are as large as possible."""
+    count, original = len(slide.private), slide.private.shape[1]
     if not slide.paired:
         columns = 1 if count == 1 else 2
         room = min((wide - 2 * gap) // (2 * columns) - gap, tall // -(-count // columns) - gap)
-        return _shown_side(own, room), room, columns
+        return _shown_side(original, room), room, columns
 
     def side(columns: int) -> int:
         rows = -(-count // columns)
         return min(wide // columns - 2 * gap, (tall - 5 * gap * rows) // (2 * rows))
 
-    best = max(range(1, count + 1), key=lambda columns: (_shown_side(own, side(columns)), -columns))
-    return _shown_side(own, side(best)), side(best), best
+    best = max(range(1, count + 1), key=lambda columns: (_shown_side(original, side(columns)), -columns))
+    return _shown_side(original, side(best)), side(best), best
 
 
-def _shown_side(own: int, side: int) -> int:
-    """Enlarged by a whole number, where there is room; never beyond the room."""
-    return own * (side // own) or max(1, side)
+def _shown_side(original: int, space: int) -> int:
+    """Return the side of a picture when drawn: enlarged by a whole factor if it fits, else as large as the space."""
+    return original * (space // original) or max(1, space)
 
 
 def _enlarged(picture: Pixels, side: int) -> Image.Image:
@@ -211,7 +219,7 @@ def _enlarged(picture: Pixels, side: int) -> Image.Image:
 
 
 def _palette(pages: Sequence[Image.Image], colours: int) -> Image.Image:
-    """Colours for all pages: most of them those of the last, since noise looks the same in few."""
+    """Return a palette for all frames, mostly with the colours of the last, since noise looks the same in a few colours."""
     few = colours // 4
     early = Image.new("RGB", (pages[0].width, 2 * pages[0].height))
     early.paste(pages[0], (0, 0))
@@ -231,13 +239,13 @@ def _decibel(value: float | None) -> str:
 
 
 def in_font(text: str) -> str:
-    """The text in the letters of Pillow's own font, which are few.
+    """Replace letters that Pillow's default font does not have.
 
     >>> in_font("32 × 32 · über")
     '32 x 32 · uber'
     """
     plain = "".join(LETTERS.get(letter, letter) for letter in text)
-    parts = unicodedata.normalize("NFKD", plain).split("·")  # which it has
+    parts = unicodedata.normalize("NFKD", plain).split("·")  # a letter that the font has
     return "·".join(part.encode("ascii", "ignore").decode() for part in parts)
 
 
@@ -248,7 +256,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont:
 
 
 class _Type(NamedTuple):
-    """How letters look: size in pixels, colour, weight."""
+    """The appearance of letters: size in pixels, colour, weight."""
 
     size: int
     colour: str
@@ -256,9 +264,9 @@ class _Type(NamedTuple):
 
 
 def _line(pen: ImageDraw.ImageDraw, at: tuple[int, int], words: str, look: _Type, *, anchor: str = "left", wide: int = 0) -> int:
-    """Write one line; where it ends. Where it is wider than `wide`, in smaller letters, down to two thirds.
+    """Write a line, in smaller letters (down to two thirds) if it is wider than `wide`; return the x at which it ends, in pixels.
 
-    `anchor`: whether `at` is its left end, its middle, or its right end.
+    `anchor`: whether `at` is the left end, the middle or the right end of the line.
     """
     text, size = in_font(words), look.size
     while wide and size > look.size * 2 // 3 and _font(size).getlength(text) > wide:

@@ -14,11 +14,20 @@ from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.threat_model import ClientBehavior, coincide
 from leakage.spec.words import BATCH_NORM, NAIVELY
 
-MANY_STEPS = 10  # local steps from which on replaying each takes long
+MANY_STEPS = 10  # local steps; from here on an attack that replays each of them takes long
 
 
 def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
-    """At most five questions that follow from a run, each one click away: title -> (what it does, the experiment)."""
+    """Return at most five questions that follow from a run.
+
+    Args:
+        experiment: the experiment of the run.
+        known: the plug-ins.
+        spare: pictures that a question may add.
+
+    Returns:
+        For each title, what the question changes, in words, and its experiment.
+    """
     questions = {
         **_rounds(experiment, known),
         **_accomplice(experiment, known, spare),
@@ -38,7 +47,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> di
 
 
 def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The other attacker, where that does something else."""
+    """Ask about the other attacker (naive or adaptive), if it does something else."""
     if coincide(experiment, known):
         return {}
     other = experiment.assume.model_copy(update={"adaptive": not experiment.assume.adaptive})
@@ -48,7 +57,7 @@ def _attacker(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
 
 
 def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The other statistics of BatchNorm, where the model has one and the client can use them."""
+    """Ask about the other statistics of BatchNorm, if the model has BatchNorm and the client can use them."""
     other: Literal["eval", "batch"] = "eval" if experiment.batch_norm == "batch" else "batch"
     asked = experiment.model_copy(update={"batch_norm": other})
     with suppress(SpecError):
@@ -58,7 +67,7 @@ def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, 
 
 
 def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The same watched for many rounds, where one is watched and who knows the protection can put rounds together."""
+    """Ask about many watched rounds, if just one is watched and an adaptive attacker can average rounds."""
     ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(averaging=True)]
     if not ways or experiment.attacked_round > 1 or experiment.aggregation:
         return {}
@@ -68,25 +77,25 @@ def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
 
 
 def _accomplice(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
-    """An accomplice, where several rounds are watched, nobody colludes yet, and who knows the protection can make use of one."""
+    """Ask about a colluding client, if several rounds are watched and an adaptive attacker can use such a client."""
     ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(colluding=True)]
     others = [picture for picture in spare if picture not in experiment.pictures]
     if not ways or experiment.attacked_round == 1 or experiment.assume.accomplice or not others or experiment.task != "classes":
         return {}
-    own = next((one for one in others if _label(one) == _label(experiment.pictures[0])), others[0])
-    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0], "accomplice": own})
+    accomplice = next((other for other in others if _label(other) == _label(experiment.pictures[0])), others[0])
+    assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0], "accomplice": accomplice})
     return _prepared(prepared().what_ifs.colluding, experiment, assume=assume)
 
 
 def _label(picture: Picture) -> int | None:
-    """Its class, as far as it is known here."""
+    """Return the class of a picture; None if it is not known here."""
     with suppress(PictureError):
         return find(picture.source, picture.id).label if picture.label is None else picture.label
     return None
 
 
 def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
-    """A prepared question, with what else changes."""
+    """Return a prepared question about an experiment, with further changes `more`."""
     return {
         prepared_question.title: (
             prepared_question.about,
@@ -96,17 +105,17 @@ def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) ->
 
 
 def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
-    """More pictures in one update; or the same in a sum of several phones."""
+    """Ask about more pictures in an update, or about a sum of several clients; for a sum, about a single client."""
     if experiment.aggregation:
         return {"each phone by itself": ("No sum: one phone with all pictures.", experiment.model_copy(update={"aggregation": None}))}
     if len(experiment.pictures) >= 4 and len(experiment.pictures) % 4 == 0:
         return _prepared(prepared().what_ifs.summed, experiment)
-    eight = (*experiment.pictures, *(p for p in spare if p not in experiment.pictures))[:8]
+    eight = (*experiment.pictures, *(picture for picture in spare if picture not in experiment.pictures))[:8]
     return _prepared(prepared().what_ifs.eight, experiment, pictures=eight)
 
 
 def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """Several pictures against the attack that takes them apart, unless that is what was run."""
+    """Ask about the exact attack on batches, if there are several pictures and it was not the attack that was run."""
     question = prepared().what_ifs.exact
     if len(experiment.pictures) == 1 or experiment.attack.id == _attack(question):
         return {}
@@ -114,20 +123,20 @@ def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
 
 
 def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """An attacker who has learned what digits look like, where pictures have their form; after each such attack the next one."""
+    """Ask about attackers with a generator of digits, for pictures of that form; after each such attack about the next."""
     if (experiment.channels, experiment.size) != (1, 28) or experiment.attack.fields.get("generator", "digits") != "digits":
         return {}
-    own = prepared().what_ifs
-    chain = [own.learned, own.staged, own.taught, own.unlearned]
+    questions = prepared().what_ifs
+    chain = [questions.learned, questions.staged, questions.taught, questions.unlearned]
     asked = [_attack(question) for question in chain]
     if experiment.attack.id in asked:
         following = chain[asked.index(experiment.attack.id) + 1 :]
         return _prepared(following[0], experiment) if following else {}
-    return _prepared(own.learned, experiment)
+    return _prepared(questions.learned, experiment)
 
 
 def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """A network that was trained to undo such updates, where one was, unless that is what was run."""
+    """Ask about a network that was trained to invert such updates, if there is one and it was not the attack that was run."""
     question = prepared().what_ifs.undone
     asked = _prepared(question, experiment)
     with suppress(SpecError):
@@ -137,18 +146,18 @@ def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
 
 
 def _coarse(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """The attack that needs fewer numbers, behind a protection, unless that is what was run."""
+    """Ask about the attack with fewer unknowns, if there is a protection and it was not the attack that was run."""
     question = prepared().what_ifs.coarse
     return _prepared(question, experiment) if experiment.defenses and experiment.attack.id != _attack(question) else {}
 
 
 def _attack(question: WhatIf) -> str:
-    """The id of the attack that it puts in the other's place; empty where it keeps that."""
+    """Return the id of the attack to which a question changes; empty if it keeps the attack."""
     return question.change.attack.id if question.change.attack else ""
 
 
 def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The attack that needs no local steps, where there are many of them, unless that is what was run."""
+    """Ask about the attack that replays no local steps, if there are many and it was not the attack that was run."""
     question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
     if (steps or 1) < MANY_STEPS or experiment.attack.id == _attack(question):
         return {}
@@ -156,7 +165,7 @@ def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Exp
 
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Local steps where there are none, or none where there are."""
+    """Ask about local steps if there are none, and about none otherwise."""
     prepared_question = prepared().what_ifs
     return _prepared(
         prepared_question.local if known.protocols.get(experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
@@ -164,7 +173,7 @@ def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
 
 
 def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Fewer numbers, or more."""
+    """Ask about an update with fewer numbers, and about a model with more."""
     prepared_question = prepared().what_ifs
     width = next((field for field in known.models.get(experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
@@ -181,7 +190,7 @@ def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, E
 
 
 def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """The question about training, where there are weights to answer it with."""
+    """Ask about a trained model if the model is untrained and has trained weights, or about an untrained model."""
     if experiment.checkpoint:
         return {"an untrained model": ("The same with weights drawn at random.", experiment.model_copy(update={"checkpoint": ""}))}
     for id, card in cards().items():

@@ -1,4 +1,4 @@
-"""The worst case: the strongest known attackers of a scenario, in the order in which they are tried, and what the best came to."""
+"""The worst case: the strongest known attackers of a scenario, in the order in which they are run, and the result of the best."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -14,74 +14,79 @@ from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
 
 
-class TryOrder(NamedTuple):
-    """How early an attacker is tried, as a key to sort by: the largest comes first.
-
-    unmeasured_closed_form  whether the attack is a closed form that no precomputed result is about: it takes seconds, so it goes first
-    reached                 how far the attacker came in the nearest precomputed rows
-    """
+class Priority(NamedTuple):
+    """The priority of an attacker, as a key to sort by: the largest runs first."""
 
     unmeasured_closed_form: bool
+    """Whether the attack is a closed form without precomputed results: it takes seconds, so it runs first."""
     reached: Reach
+    """How far the attacker came in the nearest precomputed rows."""
 
 
-def tries(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
-    """The same scenario against every attack that fits it, by everybody who knows its protections or does not: the strongest first.
+def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
+    """Return the scenario with every attack that fits it, for every attacker (naive and adaptive), the strongest first.
 
-    In order of what the precomputed results say of the nearest rows (`nearest`, `precomputed.reach`). What was not measured comes last:
-    closed forms before searches, who knows the protection before who does not.
+    The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). What was not measured comes last: closed forms
+    before searches, adaptive before naive attackers.
 
     Args:
         asked: the scenario.
         known: the plug-ins.
-        measured: whether every attack of the nearest rows is tried, with the fields by which it was measured, beside those that name
-            themselves among the strongest (`Attack.strongest`).
+        measured: whether every attack of the nearest rows is included, with the fields with which it was measured, and not only the attacks
+            that declare themselves among the strongest (`Attack.strongest`).
     """
     rows = nearest(asked, known)
     attacks = {entry.id: Part(id=entry.id, fields=entry.strongest) for entry in known.attacks if entry.strongest is not None}
     if measured:
-        attacks |= {one.attack.id: one.attack for one in rows.attackers.values() if known.attacks.find(one.attack.id)}
+        attacks |= {reached.attack.id: reached.attack for reached in rows.attackers.values() if known.attacks.find(reached.attack.id)}
     entries = [entry for entry in known.attacks if entry.id in attacks and fits(entry, asked)]
 
-    def strength(pair: tuple[AttackEntry, str]) -> TryOrder:
+    def strength(pair: tuple[AttackEntry, str]) -> Priority:
         entry, who = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         unmeasured = entry.id not in {attack for attack, _ in rows.attackers}
-        return TryOrder(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, who))
+        return Priority(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, who))
 
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
-    made = [_attacked(asked, attacks[entry.id], who).resolve(known) for entry, who in pairs]
-    return [one for one in made if not warnings(one, known)]  # what does nothing here would be another one twice
+    experiments = [_attacked(asked, attacks[entry.id], who).resolve(known) for entry, who in pairs]
+    return [each for each in experiments if not warnings(each, known)]  # a setting without effect would repeat another experiment
 
 
-def are_tries(experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """Whether these are scenarios of which at least one was attacked by several of `tries`, and none in another way."""
+def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> bool:
+    """Return whether these experiments are `strongest_attacks` of one or more scenarios, and nothing else.
+
+    At least one scenario must be attacked by several of them.
+    """
     groups: dict[tuple[str, int], list[Experiment]] = {}
-    for one in experiments:
-        groups.setdefault((scenario(one).digest(), one.seed), []).append(one)
+    for experiment in experiments:
+        groups.setdefault((scenario(experiment).digest(), experiment.seed), []).append(experiment)
     try:
-        expected = [{one.digest() for one in [*tries(own[0], known), *tries(own[0], known, measured=True)]} for own in groups.values()]
-    except ValueError:  # a plug-in is gone since
+        strongest = [[*strongest_attacks(group[0], known), *strongest_attacks(group[0], known, measured=True)] for group in groups.values()]
+    except ValueError:  # a plug-in no longer exists
         return False
-    own = [{one.digest() for one in group} for group in groups.values()]
-    return max(map(len, own)) > 1 and all(mine <= known_ones for mine, known_ones in zip(own, expected, strict=True))
+    expected = [{experiment.digest() for experiment in group} for group in strongest]
+    given = [{experiment.digest() for experiment in group} for group in groups.values()]
+    return max(map(len, given)) > 1 and all(digests <= others for digests, others in zip(given, expected, strict=True))
 
 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
-    """Who can attack it: those who know its protections, by what they do about them, and last the naive one, where that is another."""
-    own = [known.defenses.get(part.id) for part in asked.defenses]
-    knowing = [IMITATE, *dict.fromkeys(name for entry in own for name in list(entry.strategies)[1:])]
+    """Return the attackers of a scenario by strategy: IMITATE, the other adaptive strategies of its protections, and NAIVE.
+
+    NAIVE is left out where the naive attacker would do the same as IMITATE.
+    """
+    entries = [known.defenses.get(part.id) for part in asked.defenses]
+    knowing = [IMITATE, *dict.fromkeys(name for entry in entries for name in list(entry.strategies)[1:])]
     bare = asked.model_copy(update={"defenses": ()})
-    return knowing if coincide(bare, known) and all(entry.default_strategy.idle for entry in own) else [*knowing, NAIVE]
+    return knowing if coincide(bare, known) and all(entry.default_strategy.idle for entry in entries) else [*knowing, NAIVE]
 
 
 def averaging(known: Catalog) -> set[str]:
-    """The strategies, by name, that put together what arrived in several rounds."""
+    """Return the names of the strategies that average several rounds."""
     return {name for entry in known.defenses for name in entry.named(averaging=True)}
 
 
 def fits(entry: AttackEntry, asked: Experiment) -> bool:
-    """Whether an attack is for experiments like this one."""
+    """Return whether an attack accepts an experiment's number of pictures, precision and model."""
     facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id}
     return all(facts[about] in allowed for about, allowed in entry.fits.items())
 
@@ -93,7 +98,7 @@ def _attacked(asked: Experiment, attack: Part, who: str) -> Experiment:
 
 
 def _reached(rows: Nearest, attack: str, who: str) -> Reach:
-    """How far an attacker came: the first of a protection's strategies is `imitate` here."""
+    """Return how far an attacker came in these rows; UNMEASURED if it was not measured. `who` is a name of `attackers`."""
     cell = rows.reached(attack, who)
     return reach(cell) if cell else UNMEASURED
 
@@ -102,7 +107,7 @@ def _reached(rows: Nearest, attack: str, who: str) -> Reach:
 
 
 def worst(rows: Sequence[Row]) -> dict[str, Row]:
-    """Of each arm the run that shows most: by its verdict, then by PSNR."""
+    """Return for every scenario the run that shows most: by its verdict, then by PSNR."""
     found: dict[str, Row] = {}
     for row in rows:
         if row.arm not in found or reach_of(row) > reach_of(found[row.arm]):
@@ -111,14 +116,12 @@ def worst(rows: Sequence[Row]) -> dict[str, Row]:
 
 
 class RunReach(NamedTuple):
-    """How much a run shows, as a key to sort by: the largest shows most.
-
-    verdict  one more for each verdict that is weaker than that of the run; 0 where the run has none
-    psnr     in dB, minus infinity where it is unknown: among runs of the same verdict
-    """
+    """How much a run shows, as a key to sort by: the largest shows most."""
 
     verdict: int
+    """One more than the number of verdicts that are weaker than that of the run; 0 if the run has none."""
     psnr: float
+    """In dB, or minus infinity if it is unknown: it decides among runs of the same verdict."""
 
 
 def reach_of(row: Row) -> RunReach:
@@ -128,7 +131,7 @@ def reach_of(row: Row) -> RunReach:
 
 
 def attacker_words(row: Row) -> str:
-    """What the attacker of a run knows and does, after "somebody who"; nothing where all do the same."""
+    """Describe what the attacker of a run knows and does, in words that follow "an attacker that"; empty if both do the same."""
     if row.attacker == "naive":
         return "does not know the protection"
     if row.attacker == "adaptive":
@@ -137,8 +140,8 @@ def attacker_words(row: Row) -> str:
 
 
 def several(rows: Iterable[Row]) -> bool:
-    """Whether an arm was attacked in more ways than by one attack, naively and not: then the best of them speaks for it."""
+    """Return whether a scenario was attacked by several attacks, or in more than two ways, so that the best speaks for it."""
     ways: dict[str, set[tuple[str, str, str]]] = {}
     for row in rows:
         ways.setdefault(row.arm, set()).add((row.attack, row.attacker, row.answer))
-    return any(len(own) > 2 or len({attack for attack, _, _ in own}) > 1 for own in ways.values())
+    return any(len(used) > 2 or len({attack for attack, _, _ in used}) > 1 for used in ways.values())

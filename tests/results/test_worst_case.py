@@ -5,7 +5,7 @@ from comparison_rows import judged
 from small_problems import CATALOG
 
 from leakage.results.precomputed import load_results, reach
-from leakage.results.worst_case import are_tries, attackers, several, tries, worst
+from leakage.results.worst_case import are_strongest_attacks, attackers, several, strongest_attacks, worst
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
@@ -15,7 +15,10 @@ FOUR = tuple(Picture(id=f"face-{number}") for number in range(4))
 
 def ways(experiment: Experiment) -> list[tuple[str, str]]:
     """Attack and attacker of every try."""
-    return [(one.attack.id, (one.assume.strategy or "imitate") if one.assume.adaptive else "naive") for one in tries(experiment, CATALOG)]
+    return [
+        (one.attack.id, (one.assume.strategy or "imitate") if one.assume.adaptive else "naive")
+        for one in strongest_attacks(experiment, CATALOG)
+    ]
 
 
 def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
@@ -64,17 +67,17 @@ def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -
 
 
 def test_a_try_has_the_settings_that_its_plug_in_names() -> None:
-    for one in tries(Experiment(), CATALOG):
+    for one in strongest_attacks(Experiment(), CATALOG):
         strongest = CATALOG.attacks.get(one.attack.id).strongest
         assert strongest is not None
         assert {name: one.attack.fields[name] for name in strongest} == strongest
 
 
 def test_tries_are_told_from_a_comparison_of_chosen_attacks() -> None:
-    own, other = tries(Experiment(), CATALOG), tries(Experiment(defenses=(NOISE,)), CATALOG)
-    assert are_tries([*own, *other[:1]], CATALOG)
-    assert not are_tries([own[0], other[0]], CATALOG)  # one way each: a comparison of protections
-    assert not are_tries([own[0], own[0].model_copy(update={"attack": Part(id="dlg")})], CATALOG)
+    own, other = strongest_attacks(Experiment(), CATALOG), strongest_attacks(Experiment(defenses=(NOISE,)), CATALOG)
+    assert are_strongest_attacks([*own, *other[:1]], CATALOG)
+    assert not are_strongest_attacks([own[0], other[0]], CATALOG)  # one way each: a comparison of protections
+    assert not are_strongest_attacks([own[0], own[0].model_copy(update={"attack": Part(id="dlg")})], CATALOG)
 
 
 def test_an_arm_is_judged_by_the_best_of_its_attackers() -> None:
@@ -96,5 +99,5 @@ def test_a_batch_is_attacked_as_a_sum_of_as_many_pictures_was_and_not_as_one_pic
     """iDLG, which reaches 44 dB of one picture and 6 of a sum of four, was the control of a batch of four."""
     cells = [cell for cell in (load_results("matrix") or {})["cells"] if cell["defense"] is None and cell["who"] == "naive"]
     summed = {cell["attack"]: reach(cell) for cell in cells if cell.get("phones", 1) > 1}
-    first = tries(Experiment(pictures=FOUR), CATALOG, measured=True)[0]
+    first = strongest_attacks(Experiment(pictures=FOUR), CATALOG, measured=True)[0]
     assert first.attack.id == max(summed, key=lambda attack: summed[attack])

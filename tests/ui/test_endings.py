@@ -221,7 +221,7 @@ def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_awa
     at = visit(run=run.id)
     fine(at)
     (button,) = [button for button in at.button if button.label.startswith("… the strongest known attackers")]
-    tries = worst_case.tries(Experiment.model_validate_json(run.experiment), CATALOG)
+    tries = worst_case.strongest_attacks(Experiment.model_validate_json(run.experiment), CATALOG)
     assert button.label == f"… the strongest known attackers: {len(tries)} runs?"
     button.click().run()
     fine(at)

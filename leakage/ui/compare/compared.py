@@ -6,7 +6,7 @@ import streamlit as st
 
 from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
-from leakage.results.worst_case import are_tries, several
+from leakage.results.worst_case import are_strongest_attacks, several
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -83,7 +83,7 @@ def pictures_differ(experiments: Sequence[Experiment]) -> bool:
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
     """What differs, in a line; what is equal, named in short and listed behind a button, with what is tried against each."""
     every, equal = differs(experiments, known)
-    tried = are_tries(experiments, known)
+    tried = are_strongest_attacks(experiments, known)
     apart = (differs([scenario(one) for one in experiments], known)[0] if tried else []) or every
     lines = dict(line.split(": ", 1) for line in equal)
     told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)

@@ -120,7 +120,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
         **{about: client_axes.values_of(about, experiments, known) for about in client_axes.KEYS},
     }
-    tried = worst_case.are_tries(experiments, known)
+    tried = worst_case.are_strongest_attacks(experiments, known)
     apart = [about for about, values in found.items() if len(values) > 1 and not (tried and about not in TRIED)] or ["protection"]
     differs = "matrix" if apart[:2] == ["protection", "attack"] else apart[0]
     state["differs"] = differs

@@ -8,7 +8,7 @@ from leakage.results.comparison import crossed, rows, scenario
 from leakage.results.differences import attacker
 from leakage.results.strength_sweep import swept
 from leakage.results.variant import MOST
-from leakage.results.worst_case import are_tries, worst
+from leakage.results.worst_case import are_strongest_attacks, worst
 from leakage.runs.service import service
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
@@ -26,7 +26,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
     if swept(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
     both = [(run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not swept(experiments)]
-    playing = _tries(both, known) if are_tries(experiments, known) else _heard(both, known)
+    playing = _tries(both, known) if are_strongest_attacks(experiments, known) else _heard(both, known)
     return playing[:MOST]
 
 

@@ -25,7 +25,7 @@ def button(run: Run, experiment: Experiment, known: Catalog) -> None:
     end = run.outcome(AttackEnd)
     tries: list[Experiment] = []
     with suppress(SpecError):  # the run's trained model may be gone since
-        tries = worst_case.tries(experiment, known)[:MOST]
+        tries = worst_case.strongest_attacks(experiment, known)[:MOST]
     if len(tries) < 2 or (end and end.verdict and end.verdict.word == RECOGNIZABLE):
         return
     label = f"… the strongest known attackers: {len(tries)} runs?"
