@@ -1,1 +1,1 @@
-"""Who runs what, where."""
+"""Runs: the queue, the store, and the events that pages read."""

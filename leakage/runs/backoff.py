@@ -1,33 +1,33 @@
-"""When what keeps failing is tried again: ever more seldom, until it works."""
+"""Exponential backoff: what keeps failing is tried again after ever longer pauses."""
 
 import time
 
 FIRST, MOST = 1.0, 60.0  # seconds
-STEADY = 10.0  # what has lived for so many seconds works
+STEADY = 10.0  # seconds of life after which a process counts as working
 
 
 class Backoff:
-    """Twice as long a pause after each failure in a row, MOST at the longest."""
+    """A pause that doubles with each failure in a row, up to MOST."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """It is another one now: the next try may be made at once."""
+        """Forget earlier failures: the next try may be made at once."""
         self.pause, self.due, self.works = FIRST, 0.0, False
 
     def worked(self) -> None:
-        """What was started does what it should."""
+        """Note that what was started works."""
         self.works = True
 
     def failed(self) -> float:
-        """It has failed: seconds until the next try."""
+        """Note a failure; return the seconds until the next try."""
         pause, self.pause = self.pause, min(2 * self.pause, MOST)
         self.due, self.works = time.monotonic() + pause, False
         return pause
 
     def ended(self, lived: float) -> None:
-        """It has ended after so many seconds: after it had worked, or before."""
+        """Note an end after so many seconds of life: a failure, unless it had worked."""
         if self.works or lived >= STEADY:
             self.reset()
         else:

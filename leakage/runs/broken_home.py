@@ -34,7 +34,7 @@ class BrokenHomeError(sqlite3.Error, RuntimeError):
 
 
 def kind_of(error: BaseException) -> str:
-    """A key of DO, or nothing where it is another fault.
+    """Return the key of DO that fits this error; an empty string for any other fault.
 
     >>> kind_of(OSError(errno.EROFS, "Read-only file system"))
     'read-only'
@@ -46,7 +46,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
-    """What is wrong with the file that the error names, else with `path`; None where it is another fault."""
+    """Describe what is wrong with the file that the error names, else with `path`; return None for any other fault."""
     if isinstance(error, BrokenHomeError):
         return error
     kind = kind_of(error)
@@ -62,5 +62,5 @@ def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
 
 
 def of_the_store(error: BaseException, config: Settings) -> BrokenHomeError | None:
-    """What is wrong with the store of this home; None where it is another fault."""
+    """Describe what is wrong with the store of this home; return None for any other fault."""
     return in_plain_words(error, config.store)

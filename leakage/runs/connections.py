@@ -42,7 +42,7 @@ class NewerStoreError(BrokenHomeError):
 
 
 def set_pragma(db: Connection, pragma: str) -> None:
-    """Set it, and wait while another process has the file: of two who change it to WAL one is refused at once, not kept waiting."""
+    """Set it, and wait while another process has the file: of two processes that change it to WAL, SQLite refuses one at once."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -83,7 +83,7 @@ class Database:
         self.set_reserve_aside()
 
     def schema(self, db: Connection) -> int:
-        """The number of the last migration that the file has seen. Raises NewerStoreError when it is not one of ours."""
+        """Return the number of the last migration that the file has seen. Raises NewerStoreError when it is not one of ours."""
         number = int(db.execute("PRAGMA user_version").fetchone()[0])
         if number > len(self.migrations):
             raise NewerStoreError(NEWER.format(self.path, number, len(self.migrations)))
@@ -99,7 +99,7 @@ class Database:
             log.info("%s: schema %d is now %d", self.path, before, len(self.migrations))
 
     def read(self) -> Connection:
-        """This thread's connection."""
+        """Return this thread's connection."""
         if not hasattr(self.local, "db"):
             db = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
             try:
@@ -115,7 +115,7 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Connection]:
-        """A transaction: all of it, or nothing."""
+        """Open a transaction: all of its statements take effect, or none."""
         db = self.read()
         db.execute("BEGIN IMMEDIATE")
         try:
@@ -183,7 +183,7 @@ class Database:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether it was the disk, or the file's own limit, that made a write fail."""
+    """Return whether a write failed because the disk, or the file up to its own limit, is full."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOSPC
     return isinstance(error, sqlite3.OperationalError) and ("full" in str(error) or "disk I/O" in str(error))

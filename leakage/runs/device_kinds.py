@@ -5,7 +5,7 @@ ON = " on "
 
 
 def on_device(version: str, kind: str) -> str:
-    """The version of a run that is computed on such a device, whatever device it was asked for; that of the CPU stays as it is.
+    """Return the version of a run that is computed on such a device; the CPU adds nothing to it.
 
     >>> on_device("5f03 untrained", "cuda"), on_device("5f03 untrained on mps", "cpu")
     ('5f03 untrained on cuda', '5f03 untrained')

@@ -1,4 +1,4 @@
-"""How a run ended, in the words that every page, file and command uses. No torch."""
+"""How a run ended, in the same sentences on every page, in every file and command. No torch."""
 
 from leakage.runs.event_parts import Ending
 from leakage.runs.events import AttackEnd
@@ -18,7 +18,7 @@ STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancel
 
 
 def ending(how: str, step: int, asked: Experiment) -> Ending:
-    """How an attack ended, at which step: "answer", "limit", "stopped", "over" or "diverged". Of "inapplicable" see `inapplicable`."""
+    """Describe how an attack ended and at which step; `how`: "answer", "limit", "stopped", "over" or "diverged"."""
     if how == "answer":
         return Ending(how=how, words="Attack finished")
     steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several; 0: a closed form has none
@@ -27,17 +27,17 @@ def ending(how: str, step: int, asked: Experiment) -> Ending:
 
 
 def inapplicable(why: str) -> Ending:
-    """The ending of an attack that cannot work on its setting: it has no answer, no scores and no verdict, and does not count as tried."""
+    """Return the ending of an attack that cannot work in its setting: it has no answer, scores or verdict, and does not count as tried."""
     return Ending(how=INAPPLICABLE, words=WHY.format(why))
 
 
-def why_inapplicable(found: Ending | None) -> str:
-    """Why an attack does not apply; "" where it does, or has not ended."""
-    return found.words.removeprefix(WHY.format("")) if found and found.how == INAPPLICABLE else ""
+def why_inapplicable(ending: Ending | None) -> str:
+    """Return why an attack does not apply; "" when it does, or has not ended."""
+    return ending.words.removeprefix(WHY.format("")) if ending and ending.how == INAPPLICABLE else ""
 
 
 def how_it_stands(run: Run) -> str:
-    """A run's state in words: how it ended, where it did; of a failed one why."""
+    """Describe a run's state: how it ended, if it did; why it failed, if it did."""
     end = run.outcome(AttackEnd) if run.kind == "attack" else None
     if end and end.ending:
         return end.ending.words

@@ -15,14 +15,15 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
-LOADED = 1.5  # times as long, from which on the load is worth a word
-ENOUGH = 1.0  # seconds of a run that say how fast it is
+LOADED = 1.5  # the factor from which on a page mentions the load
+ENOUGH = 1.0  # seconds of a run after which its pace is known
 
 
 def estimate(store: Store, task: Task, known: Catalog) -> float | None:
-    """Seconds that this (resolved) experiment will take; None when nothing is known.
+    """Estimate the seconds that this task, with defaults filled in, takes; None when nothing is known.
 
-    What the same attack on the same model took lately, else what the workers measured when they were idle. Ranks: by their sizes.
+    An attack takes per step what the same attack on the same model took lately, else what the workers measured when they were idle. The
+    time of a rank measurement follows from the sizes of its layers. Of a training nothing is known.
     """
     if isinstance(task, Ranks):
         return task.seconds
@@ -35,9 +36,9 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
 
 
 def load_now() -> float:
-    """How many times as long a run takes that begins now, because others use the machine: 1 where a core is free.
+    """Return by which factor the load of the machine lengthens a run that begins now: 1 when a core is free.
 
-    By the kernel's mean over the last minute of processes that run or wait for a core, and one more, for each core.
+    It is (load + 1) / cores, with the kernel's mean over the last minute of processes that run or wait for a core.
     """
     try:
         return max(1.0, (os.getloadavg()[0] + 1) / (os.cpu_count() or 1))
@@ -46,7 +47,7 @@ def load_now() -> float:
 
 
 def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Seconds for each planned pass: the median of the latest runs like this."""
+    """Return the seconds of a planned pass, the median over the latest runs with the same timing key; None without any."""
     found = [
         end.seconds / planned(Experiment.model_validate_json(run.experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
@@ -56,7 +57,7 @@ def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | Non
 
 
 def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """The same by what the workers measured of this model with default fields."""
+    """Return the seconds of a planned pass from what the workers measured of this model with default fields; None without that."""
     entry = known.models.get(experiment.model.id)
     speeds = (store.note(SPEEDS) or {}).get(entry.id)
     if not speeds or any(
@@ -72,14 +73,15 @@ def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | N
 
 
 def waits(store: Store, running: Sequence[Run], waiting: Sequence[Run], slots: int) -> list[float | None]:
-    """Seconds until each of those waiting begins, in this order; None where nothing is known.
+    """Estimate the seconds until each waiting run begins, in this order; None where nothing is known.
 
-    What runs is taken at its own pace. Where that is slower than was estimated, others load the machine: what waits will be slower too.
+    Running runs are taken at their present pace. Where that is slower than estimated, others load the machine, and waiting runs will be
+    slower too.
     """
-    told = [_at_its_pace(store, run) for run in running]
-    loads = [pace[0] / run.estimate for run, pace in zip(running, told, strict=True) if pace and run.estimate]
+    paces = [_at_its_pace(store, run) for run in running]
+    loads = [pace[0] / run.estimate for run, pace in zip(running, paces, strict=True) if pace and run.estimate]
     load = sum(loads) / len(loads) if loads else 1.0
-    left = [_left(run, pace, load) for run, pace in zip(running, told, strict=True)]
+    left = [_left(run, pace, load) for run, pace in zip(running, paces, strict=True)]
     if None in left:
         return [None] * len(waiting)
     free = [seconds for seconds in (*left, *[0.0] * (slots - len(left))) if seconds is not None]  # when each slot is
@@ -96,7 +98,7 @@ def waits(store: Store, running: Sequence[Run], waiting: Sequence[Run], slots: i
 
 
 def _left(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
-    """Seconds that it still takes: at its own pace, else by its estimate under this load; None when neither is known."""
+    """Estimate the seconds that a run still takes: at its present pace, else by its estimate under this load; None without both."""
     if pace:
         return max(0.0, min(pace[0], _limit(run)) - pace[1])
     seconds = _within_limit(run, load)
@@ -108,7 +110,7 @@ def _within_limit(run: Run, load: float) -> float | None:
 
 
 def _limit(run: Run) -> float:
-    """After how many seconds it is ended."""
+    """Return the time limit of a run in seconds."""
     return _max_seconds(run.experiment) if run.kind == "attack" else math.inf
 
 
@@ -118,7 +120,7 @@ def _max_seconds(experiment: str) -> float:
 
 
 def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
-    """Seconds that an attack takes in all if it goes on as until now, and that it has taken; None before it can be told."""
+    """Return the seconds that an attack takes in all at its present pace, and those that it has taken; None before its pace is known."""
     frame = store.newest_frame(run.id) if run.kind == "attack" else None
     steps = Experiment.model_validate_json(run.experiment).attack.fields.get("steps") if frame else None
     if not frame or not steps or frame.step < 1 or frame.seconds < ENOUGH:
@@ -127,7 +129,7 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
 
 
 def planned(experiment: Experiment, known: Catalog) -> float:
-    """Passes over the batch that the attack will replay at most: steps (or 1), for every start, times the client's own epochs."""
+    """Return how many passes over the batch the attack replays at most: steps (or 1) x starts x the client's local epochs."""
     fields = experiment.attack.fields
     imitates = experiment.assume.adaptive and not known.attacks.get(experiment.attack.id).in_place_of_steps
     epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1
@@ -135,7 +137,7 @@ def planned(experiment: Experiment, known: Catalog) -> float:
 
 
 def timing_key(experiment: Experiment) -> str:
-    """Runs with equal keys take about equally long per step: who imitates local steps takes longer."""
+    """Return a key; runs with equal keys take about equally long per step. An attacker that imitates local steps takes longer."""
     imitated = (experiment.protocol.model_dump(), experiment.aggregation and experiment.aggregation.model_dump())
     return json.dumps(
         [

@@ -14,13 +14,13 @@ E = TypeVar("E", bound=RunEvent)
 
 
 class EventLog:
-    """The part of a Store that holds what runs tell."""
+    """The part of a Store that holds the events of runs."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def add_event(self, run: str, event: RunEvent) -> int:
-        """Append an event; answers its sequence number, 0 when the run has been deleted meanwhile."""
+        """Append an event and return its sequence number; 0 when the run has been deleted meanwhile."""
         return self.database.write_making_room(lambda db: append(db, run, event))
 
     def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
@@ -43,11 +43,11 @@ class EventLog:
             " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
             (run,),
         )
-        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's place among all of its run, whether still kept or not
+        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's index among all of its run, whether still kept or not
         thin_pictures(db, run, [seqs[number] for number in log_spaced(list(seqs), THINNED)])
 
     def events(self, runs: Iterable[str] | None, since: int, *, most: int = -1) -> list[dict[str, Any]]:
-        """Events after `since` of these runs (None: of all) as a page hears them: as they are stored, each with run, seq, kind.
+        """Return the events after number `since` of these runs (None: of all) as a page receives them: stored fields, run, seq and kind.
 
         The first `most` of them, or all. A frame says whether its picture is still kept.
         """
@@ -56,7 +56,7 @@ class EventLog:
         return self._heard(f"e.seq > ? {where}", since, *(wanted or ()), most=most)
 
     def events_of(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
-        """The events of these kinds, oldest first; the first `most` of them, or all."""
+        """Return the events of these kinds, oldest first; the first `most` of them, or all."""
         models = {kind.kind_name(): kind for kind in kinds}
         heard = self._heard(f"e.run = ? AND e.kind IN ({','.join('?' * len(models))})", run, *models, most=most)
         return [models[event["kind"]].model_validate(event) for event in heard]
@@ -69,24 +69,24 @@ class EventLog:
         return [_heard(row) for row in rows]
 
     def newest_frame(self, run: str) -> FrameEvent | None:
-        """The last frame so far of an attack."""
+        """Return the newest frame of an attack."""
         row = self.database.read().execute("SELECT MAX(seq) AS seq FROM events WHERE run = ? AND kind = 'frame'", (run,)).fetchone()
         return FrameEvent.model_validate(self._heard("e.seq = ?", row["seq"])[0]) if row["seq"] else None
 
     def frames(self, run: str) -> list[FrameEvent]:
-        """The frames of an attack, oldest first, kept or not."""
+        """Return the frames of an attack, oldest first, whether their pictures are kept or not."""
         return self.events_of(run, FrameEvent)
 
     def meta(self, run: str) -> MetaEvent | None:
-        """What does not change while an attack plays; None before it began."""
+        """Return the first event of an attack, which holds what does not change while it runs; None before it began."""
         return next(iter(self.events_of(run, MetaEvent, most=1)), None)
 
     def last_seq(self) -> int:
-        """The number of the newest event of all."""
+        """Return the number of the newest event of all runs."""
         return int(self.database.read().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
 
     def frame(self, run: str, seq: int) -> bytes | None:
-        """The contact sheet of a frame; None where it is not kept."""
+        """Return the contact sheet of a frame as PNG; None when it is not kept."""
         row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
         return row["png"] if row else None
 
@@ -106,7 +106,7 @@ def thin_pictures(db: Connection, run: str, keep: Sequence[int]) -> None:
 
 
 def dumps(body: Any) -> str:
-    """JSON that every browser can read; a ValueError where it would hold NaN or infinity."""
+    """Write a value as JSON that every browser can read. Raises ValueError for NaN and infinity."""
     return json.dumps(body, allow_nan=False)
 
 

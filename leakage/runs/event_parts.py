@@ -12,7 +12,7 @@ from leakage.spec.aliases import verdict_today
 
 
 def finite(value: Any) -> Any:
-    """The same with None for every number that is not finite, in lists, tuples and dicts too: JSON knows no infinity."""
+    """Return a value with None for every number that is not finite, in lists, tuples and dicts too: JSON knows no infinity."""
     if isinstance(value, dict):
         return {name: finite(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -118,7 +118,7 @@ class Ending(EventPart):
 
 
 class LineupFacts(EventPart):
-    """How many stand in the line-up, the true picture among them, and who."""
+    """How many pictures stand in the line-up, the true picture among them, and what they show."""
 
     size: int
     words: str
@@ -144,7 +144,7 @@ class PrivacyBound(EventPart):
 
 
 class TrainingPrivacy(EventPart):
-    """Epsilon of a whole training, for `whom` of one client, at `delta`; None where it is above all that says anything.
+    """Epsilon of a whole training at `delta`, for the unit `whom` of one client; None where epsilon is too large to bound anything.
 
     sampled    were every batch drawn at random: each of the client's pictures with probability `rate` in each of `steps` local steps
     unsampled  without that assumption, as it was trained: the picture takes part in `uses` steps, one in each pass over the pictures

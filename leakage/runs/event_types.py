@@ -1,4 +1,4 @@
-"""The events as TypeScript types, for those who write the JavaScript that hears them: made from the models' JSON schema."""
+"""The events as TypeScript types, for the JavaScript that receives them: made from the models' JSON schema."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean":
 
 
 def declarations() -> str:
-    """The content of events.d.ts: an interface for every event and every part, and RunEvent for any event."""
+    """Return the content of events.d.ts: an interface for every event and every part, and RunEvent for any event."""
     _, schema = models_json_schema([(model, "validation") for model in ALL])
     groups = {part.__name__ for model in ALL if issubclass(model, WrittenFlat) for part in model.groups().values()}
     parts = [_interface(name, one) for name, one in schema["$defs"].items() if name not in groups]
@@ -23,7 +23,7 @@ def declarations() -> str:
 
 
 def _interface(name: str, schema: dict[str, Any]) -> str:
-    """One model. What has a default may be missing, save the kind, which tells the events apart."""
+    """Return the interface of one model. A field with a default may be missing, except `kind`, which tells the events apart."""
     if "properties" not in schema:  # any JSON
         return f"export type {name} = unknown;\n"
     words = schema["description"].split("\n")[0]
@@ -36,7 +36,7 @@ def _interface(name: str, schema: dict[str, Any]) -> str:
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """One field: a name, a word in quotes, an alternative, a list, a dictionary or a plain type."""
+    """Return the type of one field: a name, a word in quotes, an alternative, a list, a dictionary or a plain type."""
     if "$ref" in schema:
         return str(schema["$ref"].rsplit("/", 1)[1])
     if "const" in schema:

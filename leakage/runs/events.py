@@ -28,16 +28,16 @@ class RunEvent(EventPart):
     seq: int = 0
 
     def body(self) -> dict[str, Any]:
-        """What the store keeps: the fields that were given, without those that it knows by itself."""
+        """Return what the store keeps: the fields that were given, without those that have columns of their own."""
         return self.model_dump(exclude_unset=True, exclude={"kind", "run", "seq", "picture"})
 
     def wire(self) -> dict[str, Any]:
-        """What a page hears of an event that is in no store."""
+        """Return an event that is in no store as a page receives it."""
         return {"run": self.run, "kind": self.kind, **self.body()}
 
     @classmethod
     def kind_name(cls) -> str:
-        """The kind of all events of this class."""
+        """Return the kind of all events of this class."""
         return str(cls.model_fields["kind"].default)
 
 

@@ -1,4 +1,4 @@
-"""In which order waiting runs begin: who got less lately comes first, then who asks for less; waiting counts for both. Knows no SQL."""
+"""The order in which waiting runs begin: by what their owners had lately, what they ask for, and how long they wait. No SQL."""
 
 import heapq
 from collections import defaultdict, deque
@@ -14,7 +14,7 @@ EVERY = 4
 
 @dataclass(frozen=True)
 class Waiting:
-    """What counts of a run that waits: seconds it is to take (None: unknown), and since when it waits (seconds since 1970)."""
+    """A waiting run: the seconds that it is expected to take (None: unknown), and since when it waits (seconds since 1970)."""
 
     id: str
     owner: str
@@ -32,7 +32,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Served:
-    """A run that had a slot, or has it: of whom, in which worker, from when to when (of one that runs: until it is to end)."""
+    """A run that had or has a slot: its owner, its worker, its start and its end (of a running run: the expected end)."""
 
     owner: str
     worker: str
@@ -41,23 +41,23 @@ class Served:
 
 
 def takes_short_runs_only(slot: int) -> bool:
-    """Whether this slot, counted from 0, is one of those kept for short runs: the fourth, the eighth ..."""
+    """Return whether this slot, counted from 0, takes short runs only: the fourth, the eighth ..."""
     return slot % EVERY == EVERY - 1
 
 
 @dataclass(frozen=True)
 class Had:
-    """What an owner had: seconds of slots lately, and when a run of theirs last began (0: never)."""
+    """An owner's recent share of the slots: seconds lately, and when a run of theirs last began (0: never)."""
 
     seconds: float = 0.0
     last: float = 0.0
 
 
 def seconds_had(served: Iterable[Served]) -> dict[str, float]:
-    """Seconds of slots that each owner had; runs that shared a worker's loop count once."""
+    """Return the seconds of slots that each owner had; runs that shared a worker's loop count once."""
     had: dict[str, float] = defaultdict(float)
-    in_order = sorted(served, key=lambda one: (one.owner, one.worker, one.begun))
-    for (owner, _), spans in groupby(in_order, key=lambda one: (one.owner, one.worker)):
+    in_order = sorted(served, key=lambda run: (run.owner, run.worker, run.begun))
+    for (owner, _), spans in groupby(in_order, key=lambda run: (run.owner, run.worker)):
         until = 0.0
         for span in spans:
             had[owner] += max(0.0, span.ended - max(span.begun, until))
@@ -66,15 +66,15 @@ def seconds_had(served: Iterable[Served]) -> dict[str, float]:
 
 
 def in_order(waiting: Iterable[Waiting], had: Mapping[str, Had], now: float) -> list[Waiting]:
-    """The order in which they will begin if nothing else is asked for.
+    """Return the waiting runs in the order in which they begin if no others are queued.
 
-    The next is the run with the fewest seconds that its owner had (`had`), plus those that it asks for, minus those that it has waited
-    for its turn: since it was asked for, or since the run of its owner before it began. Of one owner, the oldest comes first: a comparison
-    asks in the order in which it wants to be answered.
+    The next run has the smallest sum of the seconds that its owner had (`had`) and those that it asks for, minus those that it has waited
+    for its turn: since it was queued, or since the previous run of its owner began. Among runs of one owner the oldest comes first, since
+    a comparison queues its runs in the order in which it wants their results.
     """
     queues: dict[str, deque[Waiting]] = defaultdict(deque)
-    for one in sorted(waiting, key=lambda one: one.created):
-        queues[one.owner].append(one)
+    for run in sorted(waiting, key=lambda run: run.created):
+        queues[run.owner].append(run)
     spent = {owner: had.get(owner, Had()) for owner in queues}
     heads: list[tuple[float, float, str]] = []
 

@@ -15,7 +15,7 @@ QUOTA = 0.25  # of the store: what the runs of one owner may take before theirs 
 VIEWED = 3600.0  # seconds after which a run that was looked at makes room like all others
 FEWEST = 16  # pictures between that a running run keeps whatever happens
 ROOMY = 64 * 2**20  # bytes of the disk that overwriting a run never takes
-REMEMBERED = 10_000  # removed runs whose links say what happened
+REMEMBERED = 10_000  # removed runs of which a link still says what happened
 KEPT = f"id NOT IN (SELECT key FROM notes, json_each(notes.body) WHERE notes.name = '{RECORDINGS}')"
 FREE = f"status NOT IN ('queued', 'running') AND {KEPT}"
 OLDEST = (
@@ -39,7 +39,7 @@ class Housekeeping:
         self.database = database
 
     def free(self) -> float:
-        """Which part of the store is free."""
+        """Return which fraction of the store is free."""
         read = self.database.read()
         pages, spare = (read.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
         return float(1 - (pages - spare) / self.database.pages)
@@ -61,7 +61,7 @@ class Housekeeping:
 
 
 def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
-    """Remove runs with uploads of before that time, and runs whose owners were all last seen before the other; answers whether any."""
+    """Remove runs with uploads from before the first time, and runs of owners last seen before the second; return whether any was."""
     now = time.time()
     why = UPLOAD.format((now - uploads_before) / 86400)
     gone = forget(db, f"NOT shareable AND created < :then AND {KEPT}", {"then": uploads_before}, why=why)
@@ -76,11 +76,11 @@ def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
 
 
 def free_one(db: Connection) -> bool:
-    """Thin, or else remove, the run that is missed least; answers whether there was one.
+    """Thin, or else remove, the run that is missed least; return whether there was one.
 
-    First those that nobody looked at within the hour: of shareable attacks, which can be computed again, only the answer stays, from the
-    oldest on; then those go that nobody holds, and the oldest. Then the same of those that were looked at. Runs of an owner who has more
-    than their quota come first, pinned ones last.
+    First come runs that nobody looked at within the hour. Of shareable attacks, which can be computed again, only the answer stays, from
+    the oldest on; then runs without an owner are removed, and then the oldest. After that the same is done with runs that were looked at.
+    Runs of an owner with more than their quota come first, pinned ones last.
     """
     values = {"quota": QUOTA * _limit(db), "hour_ago": time.time() - VIEWED}
     for viewed in ("<=", ">"):
@@ -110,7 +110,7 @@ def _thin_to_answer(db: Connection, run: str) -> None:
 
 
 def _thin_a_running_one(db: Connection) -> bool:
-    """Every other picture of the running run that has most goes, where it has many: better than that it ends for want of room."""
+    """Remove every other picture of the running run that has most, if it has many: else it would end for want of room."""
     row = db.execute(
         "SELECT run, COUNT(*) AS count FROM frames WHERE run IN (SELECT id FROM runs WHERE status = 'running' AND worker IS NOT NULL)"
         " GROUP BY run ORDER BY count DESC LIMIT 1"

@@ -36,13 +36,13 @@ WEIGHED = (("frames", "png"), ("files", "data"), ("events", "body"))
 
 
 def create_tables(db: Connection) -> None:
-    """1: the tables of version 0.1.0."""
+    """Create the tables of version 0.1.0 (migration 1)."""
     for statement in TABLES_OF_0_1_0.split(";\n"):
         db.execute(statement)
 
 
 def replace_numbers_that_are_not_finite(db: Connection) -> None:
-    """2: null for every NaN and infinity. Version 0.1.0 wrote them as Python does, which no browser can read."""
+    """Write null for every NaN and infinity (migration 2). Version 0.1.0 wrote them as Python does, which no browser can read."""
     for table, key, column in (("runs", "id", "result"), ("events", "seq", "body"), ("notes", "name", "body")):
         rows = db.execute(f"SELECT {key}, {column} FROM {table} WHERE {column} LIKE '%NaN%' OR {column} LIKE '%Infinity%'").fetchall()
         for name, text in rows:
@@ -51,7 +51,7 @@ def replace_numbers_that_are_not_finite(db: Connection) -> None:
 
 
 def complete_introductions(db: Connection) -> None:
-    """3: what the first event of an attack says since 0.2.0, for attacks of 0.1.0, whose experiment tells it.
+    """Add to first events of attacks of 0.1.0 what 0.2.0 writes there, taken from their experiments (migration 3).
 
     There were no trained weights then, and of its models the ConvNet alone had BatchNorm.
     """
@@ -70,7 +70,7 @@ def complete_introductions(db: Connection) -> None:
 
 
 def rename_verdicts(db: Connection) -> None:
-    """4: the words of verdicts since 0.3.0. What an attack did not show is no longer called anything that sounds safe."""
+    """Write the words of verdicts of 0.3.0 (migration 4). What an attack did not show is no longer called anything that sounds safe."""
     words = {"recognisable": "recognizable", "partly recognisable": "partly", "not recognisable": "not shown by this attack"}
     for table, key, column in (("runs", "id", "result"), ("events", "seq", "body")):
         rows = db.execute(f"SELECT {key}, {column} FROM {table} WHERE {column} LIKE '%recognisable%'").fetchall()
@@ -82,13 +82,13 @@ def rename_verdicts(db: Connection) -> None:
 
 
 def let_owners_name_and_pin(db: Connection) -> None:
-    """5: what each owner calls a run, and since when they have it pinned."""
+    """Add the names that owners give to runs, and their pins (migration 5)."""
     db.execute("ALTER TABLE holders ADD COLUMN name TEXT NOT NULL DEFAULT ''")
     db.execute("ALTER TABLE holders ADD COLUMN pinned REAL")
 
 
 def hash_owner_cookies(db: Connection) -> None:
-    """6: the SHA-256 of every owner's cookie where the cookie itself was, as `owner_of` in owners.py has it since. Other owners stay."""
+    """Replace every owner's cookie by its SHA-256, as `owner_of` in owners.py computes it (migration 6). Other owners stay."""
     (before,) = db.execute("PRAGMA secure_delete").fetchone()
     db.execute("PRAGMA secure_delete = ON")  # what is overwritten here does not stay in the file's unused bytes
     for table in ("runs", "holders"):
@@ -99,7 +99,7 @@ def hash_owner_cookies(db: Connection) -> None:
 
 
 def let_a_full_store_make_room(db: Connection) -> None:
-    """7: when runs were looked at and thinned, what they weigh, when owners were seen, and what became of runs that were removed."""
+    """Add columns by which a full store makes room (migration 7): views, sizes, owners seen, removed runs."""
     for column in ("viewed REAL", "thinned REAL", "bytes INTEGER NOT NULL DEFAULT 0"):
         db.execute(f"ALTER TABLE runs ADD COLUMN {column}")
     sums = (f"(SELECT COALESCE(SUM(LENGTH({what})), 0) FROM {table} WHERE run = id)" for table, what in WEIGHED)
@@ -112,17 +112,17 @@ def let_a_full_store_make_room(db: Connection) -> None:
 
 
 def let_codes_delete_uploads(db: Connection) -> None:
-    """8: the codes that delete an upload: a hash of each, and whose upload it is."""
+    """Add the hashes of codes that delete an upload, with its owner (migration 8)."""
     db.execute("CREATE TABLE upload_codes (hash TEXT PRIMARY KEY, owner TEXT NOT NULL, upload TEXT NOT NULL, created REAL NOT NULL)")
 
 
 def let_runs_yield(db: Connection) -> None:
-    """9: since when a run is asked to let somebody else go first."""
+    """Add since when a run is asked to let another owner go first (migration 9)."""
     db.execute("ALTER TABLE runs ADD COLUMN yields REAL")
 
 
 def count_trained_models(db: Connection) -> None:
-    """10: the folder of what a run has trained, and what each of them takes."""
+    """Add the folder of what a run has trained, and its size (migration 10)."""
     db.execute("ALTER TABLE runs ADD COLUMN model_folder TEXT")
     db.execute("CREATE TABLE models (folder TEXT PRIMARY KEY, bytes INTEGER NOT NULL)")
     home = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent

@@ -1,4 +1,4 @@
-"""Whose runs they are: the cookie with which a browser comes back, and the name under which the store keeps what is its own."""
+"""The owner of runs: the cookie with which a browser comes back, and the name that the store derives from it."""
 
 import hashlib
 
@@ -6,5 +6,5 @@ COOKIE = "gle_owner"
 
 
 def owner_of(cookie: str) -> str:
-    """The owner in the store. The cookie cannot be found from it: who reads the store can act for nobody."""
+    """Return the owner's name in the store, a hash: nobody can find the cookie from it and act for the owner."""
     return f"browser {hashlib.sha256(cookie.encode()).hexdigest()}"

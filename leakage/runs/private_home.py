@@ -35,7 +35,7 @@ def keep_private(config: Settings) -> None:
 
 
 def _ours(config: Settings) -> Iterator[Path]:
-    """What this program writes there; data sets may lie in the home as well, and no link is followed."""
+    """Yield what this program writes there; data sets may lie in the home as well, and no link is followed."""
     for path in config.home.iterdir():
         if path.is_file() and not path.is_symlink():
             yield path

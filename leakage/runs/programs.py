@@ -1,7 +1,7 @@
 """Which program has its dispatcher at work on a home. Two versions may be started on one: the newer wins.
 
 Of the same folder, the one on the disk is the newer: it was changed. Of two folders it is the one with the higher package version; of
-equal ones the one whose files, of those that a result depends on, were changed last.
+equal ones the program with the latest change among the files that a result depends on.
 """
 
 import contextlib
@@ -32,13 +32,13 @@ class Program:
 
     @staticmethod
     def here() -> "Program":
-        """The one on the disk."""
+        """Return the program on the disk."""
         changed = max(file.stat().st_mtime_ns for file in catalog.sources())
         return Program(_release(_package_version()), changed, catalog.version(), str(ROOT))
 
     @staticmethod
     def of(words: str) -> "Program":
-        """One as `words` tell of it; those of 0.2.0 hold nothing but its version."""
+        """Read a program from the text of a lock file; that of 0.2.0 holds nothing but the version."""
         version, release, changed, root = [*words.split(maxsplit=3), "0", "0", ""][:4]
         return Program(_release(release), int(changed), version, root)
 
@@ -53,12 +53,12 @@ class Program:
         return f"{self.version} {self.number} {self.changed} {self.root}"
 
     def replaces(self, other: "Program") -> bool:
-        """Whether this one takes over from `other`."""
+        """Return whether this program takes over from `other`."""
         return self.version != other.version and (self.root == other.root or self > other)
 
 
 def _package_version() -> str:
-    """The package's, read from the disk: it may have changed since this process began."""
+    """Read the package's version from the disk: it may have changed since this process began."""
     found = re.search(r'^__version__ = "(.+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
     return found[1] if found else "0"
 
@@ -79,12 +79,12 @@ class Holder:
 
 
 def lock_path(config: Settings) -> Path:
-    """The file whose lock the dispatcher of a home holds."""
+    """Return the path of the file that the dispatcher of a home locks."""
     return config.home / "dispatch.lock"
 
 
 def take_lock(config: Settings) -> IO[str] | None:
-    """Become the dispatcher of this home for as long as the file is open; None where there is one."""
+    """Become the dispatcher of this home for as long as the returned file is open; return None when there is one already."""
     config.home.mkdir(parents=True, exist_ok=True)
     lock = lock_path(config).open("a+")
     try:
@@ -103,7 +103,7 @@ def take_lock(config: Settings) -> IO[str] | None:
 
 
 def lock_holder(config: Settings) -> Holder | None:
-    """The dispatcher at work, or None."""
+    """Return the process and program of the dispatcher at work, or None."""
     try:
         with lock_path(config).open("r") as lock:
             try:

@@ -1,4 +1,4 @@
-"""Why a run is not taken into the queue, in a sentence for who asked."""
+"""Why a run is not taken into the queue, in a sentence for its owner."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ TOO_MANY = {
 }
 STORE_FULL = (
     "There is no room for another run: those that are under way and the recorded ones fill the {} MB that this server keeps. "
-    "Try again when some have finished; whoever runs the server can set LEAKAGE_STORE_MB."
+    "Try again when some have finished; the administrator of the server can set LEAKAGE_STORE_MB."
 )
 
 
 @contextmanager
 def in_words(store: Store, config: Settings) -> Iterator[None]:
-    """What stands in the way of a run that is asked for in here becomes a SpecError."""
+    """Turn errors of the queue and of the disk inside the block into a SpecError with a sentence for the owner."""
     try:
         yield
     except QueueFullError as error:

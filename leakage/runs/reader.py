@@ -10,9 +10,9 @@ class RunReader(Protocol):
     """Looks runs up and reads what they told at their beginning."""
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Every run that asked this, newest first."""
+        """Return every run of this kind and digest, newest first."""
         ...
 
     def meta(self, run: str) -> MetaEvent | None:
-        """What does not change while an attack plays; None before it began."""
+        """Return the first event of an attack; None before it began."""
         ...

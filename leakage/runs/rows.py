@@ -1,4 +1,4 @@
-"""What the store's rows are to the rest of the program: a run, and what its owner calls it."""
+"""The store's rows as the rest of the program sees them: a run, its label, and what is left of a removed run."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ End = TypeVar("End", bound=EndEvent)
 
 @dataclass(frozen=True)
 class Run:
-    """One row: who asked for what, and how it stands. Times are seconds since 1970."""
+    """One run: its owner, what it computes, and its state. Times are in seconds since 1970."""
 
     id: str
     owner: str
@@ -34,18 +34,18 @@ class Run:
     worker: str | None = None
     cancelled: float | None = None
     result: dict[str, Any] | None = None
-    thinned: float | None = None  # since when only its answer is kept
+    thinned: float | None = None  # since when only its result is kept
     model_folder: str | None = None  # the folder of what it trains, below the home
-    yields: float | None = None  # since when it is asked to let somebody else go first
+    yields: float | None = None  # since when it is asked to let another owner go first
 
     def outcome(self, kind: type[End]) -> End | None:
-        """The result as a model, the one that a run of this kind ends with; None without a result."""
+        """Return the result as the model `kind`, with which runs of this kind end; None without a result."""
         return kind.model_validate(self.result) if self.result else None
 
 
 @dataclass(frozen=True)
 class Label:
-    """What an owner calls a run, empty for none; and since when they have it pinned, in seconds since 1970."""
+    """The name that an owner gave to a run (empty: none), and since when it is pinned, in seconds since 1970."""
 
     name: str = ""
     pinned: float | None = None
@@ -53,7 +53,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Removed:
-    """What is left of a run that went to make room, or because it was old: when, why in words, and what it asked (not of uploads)."""
+    """What is kept of a run that was removed: when, why (a sentence), and its experiment (None where it used uploads)."""
 
     run: str
     at: float
@@ -65,6 +65,6 @@ Asked = tuple[Run, Mapping[str, bytes]]  # a run to be queued, with its files (u
 
 
 def run_of(row: Row) -> Run:
-    """The row as a Run, without columns that Run has no field for."""
+    """Read a row as a Run; columns without a field are left out."""
     values = {field.name: row[field.name] for field in fields(Run)}
     return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})

@@ -1,4 +1,4 @@
-"""What owners call their runs, and which they have pinned: theirs alone, also where others hold the same run."""
+"""The names and pins that owners give to their runs; each owner of a shared run has labels of their own."""
 
 import math
 import time
@@ -11,7 +11,7 @@ LONGEST = 60  # letters of a name
 
 
 def printable(name: str) -> str:
-    """The name as it may be kept and shown: what can be printed of it, and LONGEST letters at most."""
+    """Return the printable letters of a name, at most LONGEST of them."""
     return " ".join("".join(letter for letter in name if letter.isprintable()).split())[:LONGEST].rstrip()
 
 
@@ -22,19 +22,19 @@ class Labels:
         self.store = store
 
     def of(self, owner: str) -> dict[str, Label]:
-        """Those that this owner gave, by run."""
+        """Return the labels that this owner gave, by run."""
         return self.store.labels(owner)
 
     def rename(self, run: str, owner: str, name: str) -> None:
-        """Call a run of this owner otherwise; by nothing: by its title."""
+        """Set this owner's name for a run; without a name it is called by its title."""
         self.store.put_label(run, owner, replace(self.of(owner).get(run, Label()), name=printable(name)))
 
     def pin(self, run: str, owner: str) -> None:
-        """Pin a run of this owner behind those that are pinned; one that is pinned is so no more."""
+        """Pin a run of this owner behind the pinned ones; unpin a pinned one."""
         label = self.of(owner).get(run, Label())
         self.store.put_label(run, owner, replace(label, pinned=time.time() if label.pinned is None else None))
 
     def in_order(self, owner: str, runs: Iterable[Run]) -> list[Run]:
-        """The pinned ones first, as they were pinned one after the other; the others as they come."""
+        """Sort runs: the pinned ones first, in the order of pinning; the others in the order given."""
         since = {run: label.pinned for run, label in self.of(owner).items() if label.pinned is not None}
         return sorted(runs, key=lambda run: since.get(run.id, math.inf))

@@ -18,7 +18,7 @@ from leakage.runs.turns import playing, slots_of, waiting_in_order, waiting_runs
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
 YIELDED = "Somebody else was waiting, and runs of yours held every slot: this one lets them go first, and then begins anew."
 T = TypeVar("T")
-BEAT = 1.0  # seconds between a worker's noted signs of life
+BEAT = 1.0  # seconds between two noted signs of life of a worker
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,16 @@ class RunQueue(EventLog):
     models: TrainedModels
 
     def add(self, run: Run, files: Mapping[str, bytes]) -> None:
-        """Queue one run with its files (uploads), whatever else there is."""
+        """Queue one run with its files (uploads), even if an equal run is there."""
         self.ask([(run, files)], anew=True)
 
     def ask(self, asked: Sequence[Asked], *, anew: bool = False, caps: Caps | None = None) -> list[str]:
-        """Queue these, but for those that equal ones answer (not failed, not cancelled), which their owner now holds too; the ids of all.
+        """Queue runs and return their ids; instead of an equal run (not failed, not cancelled), the owner shares the one that is there.
 
-        All are queued or none, so that no worker sees the first before the last. One transaction: of many who ask for the same at once,
-        one queues it. `anew`: what was there before does not count. Raises QueueFullError, and StoreError when there is no room.
+        All are queued or none, so that no worker sees the first before the last. It is one transaction: of several owners that ask for
+        the same at once, one queues it. `anew`: runs that were there before are not shared.
+
+        Raises QueueFullError, and StoreError when there is no room.
         """
 
         def work(db: Connection, *, adding: bool = True) -> list[str]:
@@ -90,7 +92,7 @@ class RunQueue(EventLog):
     # ------------------------------------------------------------ claiming
 
     def claim(self, worker: str, *, short: bool = False) -> Run | None:
-        """The next run for `worker`, in fair order; `short`: of the short ones. None when nothing (of that kind) waits."""
+        """Claim the next run for `worker`, in fair order; with `short`, the next short run. Return None when no such run waits."""
         if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
             return None
 
@@ -101,12 +103,12 @@ class RunQueue(EventLog):
         return self._write_in_any_case(work)
 
     def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
-        """The first of these runs that still wait, for a worker that plays them beside another: others may claim at the same moment."""
+        """Claim up to `most` of these runs that still wait, for a worker that computes them together."""
         wanted = list(runs)
         return self._write_in_any_case(lambda db: list(islice((begun for run in wanted if (begun := self._begin(db, run, worker))), most)))
 
     def _write_in_any_case(self, work: Callable[[Connection], T]) -> T:
-        """A few bytes that must not wait for room: a run that cannot begin could not even say why."""
+        """Write a few bytes even into a full store: a run that cannot begin could not even say why."""
         try:
             return self.database.write_making_room(work)
         except StoreError as error:
@@ -125,12 +127,15 @@ class RunQueue(EventLog):
         return run_of(row) if row else None
 
     def requeue(self, run: str, why: str) -> bool:
-        """Let a running run begin anew, without what it told so far; whether it does. Once, whether or not it yielded; not when stopped."""
+        """Put a running run back into the queue without its events, and return whether that was done.
+
+        It is done once for a run, not counting times when it yielded, and not for a stopped run.
+        """
         before = "SELECT 1 FROM events WHERE run = ? AND kind = 'restart' AND json_extract(body, '$.text') != ?"
         return self.database.write_using_reserve(lambda db: not db.execute(before, (run, YIELDED)).fetchone() and _begin_anew(db, run, why))
 
     def make_way(self) -> list[str]:
-        """Ask long runs of an owner who holds every slot to yield one of them to somebody who waits; answers which runs that are."""
+        """Ask the long runs of one slot to yield where one owner has every slot and another owner waits; return those runs."""
         runs = self._yielding(YIELD_AFTER)
         if runs:
             where = "id IN (SELECT value FROM json_each(?)) AND status = 'running' AND cancelled IS NULL"
@@ -139,30 +144,31 @@ class RunQueue(EventLog):
         return runs
 
     def _yielding(self, after: float) -> list[str]:
-        """The runs that yield to somebody who waits for so many seconds; none while some do already."""
+        """List the runs that should yield to another owner after so many seconds of waiting; none while some yield already."""
         db, now = self.database.read(), time.time()
         if db.execute("SELECT 1 FROM runs WHERE status = 'running' AND yields IS NOT NULL").fetchone():
             return []
         return to_yield(playing(db), waiting_runs(db), slots_of(db), now, after=after)
 
     def staying(self) -> list[Run]:
-        """The runs under way, but for those that yield to somebody who waits."""
+        """Return the running runs without those that yield to another owner."""
         leaving = self._yielding(0.0)
         return [run for run in self.running() if not run.yields and run.id not in leaving]
 
     def queue(self) -> list[Run]:
-        """The waiting runs, in the order in which they will begin."""
-        order = {one.id: place for place, one in enumerate(waiting_in_order(self.database.read()))}
+        """Return the waiting runs in the order in which they will begin."""
+        order = {run.id: index for index, run in enumerate(waiting_in_order(self.database.read()))}
         return sorted((run for run in self._runs("status = 'queued'") if run.id in order), key=lambda run: order[run.id])
 
     def _runs(self, where: str, *values: Any) -> list[Run]:
         return [run_of(row) for row in self.database.read().execute(f"SELECT * FROM runs WHERE {where}", values)]
 
     def running(self) -> list[Run]:
+        """Return the running runs, oldest start first."""
         return self._runs("status = 'running' ORDER BY started")
 
     def beat(self, run: str) -> tuple[bool, int]:
-        """A sign of life from the worker, noted once a second; answers (should it stop?, how many runs are running)."""
+        """Note a sign of life of the worker, once a second; return (whether the run should stop, how many runs are running)."""
         db, now = self.database.read(), time.time()
         row = db.execute(
             "SELECT COALESCE(cancelled, yields) AS stop, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)
@@ -174,11 +180,11 @@ class RunQueue(EventLog):
         return row is None or row["stop"] is not None, count
 
     def put_version(self, run: str, version: str) -> None:
-        """From now on it is shared with who asks the same of this version."""
+        """Set a run's version; from now on equal requests of this version share it."""
         self.database.write_using_reserve(lambda db: db.execute("UPDATE runs SET version = ? WHERE id = ?", (version, run)))
 
     def cancel(self, run: str, *, how: str = "stopped") -> None:
-        """Ask a running run to stop with the best so far; a waiting one is cancelled at once. `how`: a key of BEFORE_IT_BEGAN.
+        """Ask a running run to stop with its best result so far; cancel a waiting one at once. `how`: a key of BEFORE_IT_BEGAN.
 
         A running one has `how` as its message until its worker closes it.
         """
@@ -197,9 +203,9 @@ class RunQueue(EventLog):
         self.database.write_using_reserve(work)
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
-        """Close a running run; says so in an EndEvent when there is a result, and in a StateEvent. Later calls change nothing.
+        """Close a running run: append an EndEvent when there is a result, and a StateEvent. Later calls change nothing.
 
-        One that yields ("yielded", or stopped because it was asked to) begins anew instead, unless its owner has stopped it.
+        A run that yields ("yielded", or stopped because it was asked to yield) is queued again instead, unless its owner has stopped it.
         """
         end = result.model_copy(update={"status": status}) if result else None
 
@@ -224,7 +230,7 @@ class RunQueue(EventLog):
 
 
 def _begin_anew(db: Connection, run: str, why: str) -> bool:
-    """Put a running run, that was not stopped, back into the queue without what it told; whether it was one."""
+    """Put a running run that was not stopped back into the queue without its events; return whether it was one."""
     changed = db.execute(
         "UPDATE runs SET status = 'queued', started = NULL, heartbeat = NULL, worker = NULL, yields = NULL"
         " WHERE id = ? AND status = 'running' AND cancelled IS NULL",
@@ -238,7 +244,7 @@ def _begin_anew(db: Connection, run: str, why: str) -> bool:
 
 
 def _share(db: Connection, run: Run) -> str | None:
-    """The id of a run that answers the same question (not failed, not cancelled); the owner of this one now holds it too."""
+    """Find an equal run (not failed, not cancelled), add this run's owner to its owners, and return its id; None when there is none."""
     row = db.execute(
         "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND thinned IS NULL AND cancelled IS NULL"
         " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
@@ -262,5 +268,5 @@ def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
 
 
 def _of_row(end: EndEvent) -> dict[str, Any]:
-    """The result as the run's row holds it, which has a column for the status."""
+    """Return the result as the run's row stores it, without the status, which has a column of its own."""
     return {name: value for name, value in end.body().items() if name != "status"}

@@ -47,13 +47,13 @@ class Salvaged:
     unread: int
 
     def words(self, config: Settings) -> str:
-        """All of it in sentences."""
+        """Return the whole report as sentences."""
         unread = UNREAD.format(f"{self.unread} rows" if self.unread > 1 else "1 row") if self.unread else ""
         return SAVED.format(config.store, self.why, self.runs, unread, self.kept, config.upload_life)
 
 
 def open_store(config: Settings) -> Store:
-    """The store of a home; a damaged one is saved first, as far as it can be read. Raises BrokenHomeError."""
+    """Open the store of a home; save a damaged one first, as far as it can be read. Raises BrokenHomeError."""
     if salvaged := save_if_damaged(config):
         log.warning("%s", salvaged.words(config))
     return Store(config.store, max_mb=config.store_mb)
@@ -72,7 +72,7 @@ def save_if_damaged(config: Settings, *, seconds: float = LOOK) -> Salvaged | No
 
 
 def fault_of(path: Path, *, seconds: float) -> str:
-    """What SQLite finds wrong with a file within so many seconds; nothing where that is nothing, or no damage."""
+    """Describe the damage that SQLite finds in a file within so many seconds; return an empty string for none."""
     ends = time.monotonic() + seconds
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as db:
@@ -153,7 +153,7 @@ def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
 
 
 def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tuple[object, ...]]:
-    """Every row that can be read, its number first, around those that cannot."""
+    """Yield every row that can be read, its number first; skip those that cannot."""
     last = 0
     names = ", ".join(("rowid", *columns))
     while True:
@@ -172,7 +172,7 @@ def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tu
 
 
 def _first_readable(db: Connection, table: str, names: str, last: int) -> int | None:
-    """How many numbers after `last` the next row begins that can be read; None where there is none."""
+    """Return how many numbers after `last` the next readable row begins; None when there is no such row."""
 
     def reads(step: int) -> bool:
         try:
@@ -224,7 +224,7 @@ def _is_json(text: object) -> bool:
 
 
 def kept_aside(config: Settings) -> list[Path]:
-    """The damaged stores that are kept, with what SQLite had beside them."""
+    """List the damaged stores that are kept, with the files that SQLite had beside them."""
     return sorted(config.home.glob(KEPT.format("*") + "*"))
 
 

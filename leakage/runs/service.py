@@ -1,4 +1,4 @@
-"""The one door for pages: submit, cancel, look, delete. Checks limits; knows no SQL and no torch."""
+"""What pages call to submit, cancel, find and delete runs. It checks limits and knows no SQL and no torch."""
 
 import math
 import secrets
@@ -44,14 +44,14 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
-MADE = {Training: "checkpoints", InverterTraining: "inverters"}  # where what a task makes lies, below the home
-SEEN = 3600.0  # seconds between two notes that an owner is here
+MADE = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of what a task trains, below the home
+SEEN = 3600.0  # seconds between two notes that an owner was seen
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a run stands in the queue: 0 is running or finished; `wait` in seconds, None while nothing is known."""
+    """A run's position in the queue (0: running or finished), and the expected wait in seconds (None: unknown)."""
 
     position: int
     wait: float | None
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What somebody wants to be run, resolved; `also` names what else on this machine the result depends on."""
+    """A task with all defaults filled in, to be queued; `also` names what else on this machine the result depends on."""
 
     what: Task
     kind: str
@@ -68,23 +68,23 @@ class RunRequest:
 
 
 class Service:
-    """What pages may ask for."""
+    """The runs of a home, as pages use them."""
 
     def __init__(self, store: Store, config: Settings) -> None:
         self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
-        self.seen: dict[str, float] = {}  # when each owner was last noted to be here
+        self.seen: dict[str, float] = {}  # when each owner was last noted as seen
 
     @property
     def slots(self) -> int:
-        """How many runs are played at a time, as the dispatcher says, which has counted the GPUs."""
+        """How many runs are computed at a time; the dispatcher, which counts the GPUs, decides that."""
         return int(self.store.note(SLOTS) or self.config.slots)
 
     def catalog(self) -> Catalog | None:
-        """The plug-ins as data; None while the dispatcher is still writing them down."""
+        """Return the plug-ins as data; None while the dispatcher is still writing them down."""
         return _catalog(self.config.catalog.stat().st_mtime_ns, self.config) if self.config.catalog.exists() else None
 
     def submit(self, experiment: Experiment, owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None) -> str:
-        """Queue an experiment and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
+        """Queue an experiment and return the run's id; an equal run that is already there is shared. Raises SpecError."""
         return self.submit_all([experiment], owner, uploads=uploads, group=group)[0]
 
     def submit_all(
@@ -96,9 +96,9 @@ class Service:
         group: str | None = None,
         anew: bool = False,
     ) -> list[str]:
-        """The same for several, so that no worker sees the first before the last: what can share a loop then does.
+        """Queue several experiments in one step, so that workers see all or none, and return their runs' ids.
 
-        `anew`: they are computed even where equal ones are there. Raises SpecError when one of them cannot be run; then none is queued.
+        `anew`: compute them even where equal runs are there. Raises SpecError when one of them cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
         check_room(self.store, owner, [one.files for one in requests])
@@ -120,44 +120,45 @@ class Service:
         return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}{learned}")
 
     def train(self, task: Training | InverterTraining, owner: str) -> str:
-        """Queue a training and answer the run's id; an equal one that somebody already asked for is shared. Raises SpecError."""
+        """Queue a training and return the run's id; an equal run that is already there is shared. Raises SpecError."""
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
-        """Queue the measurement of a network's ranks, or share it, as a training. Raises SpecError."""
+        """Queue the measurement of a network's ranks and return the run's id; an equal run is shared. Raises SpecError."""
         return self._queue([RunRequest(ranks, "rank")], owner)[0]
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
-        """A finished run of anybody that measured these ranks by today's code, else this owner's latest, however it stands."""
+        """Return a finished run of any owner that measured these ranks by today's code, else this owner's latest run, else None."""
         known = self.catalog()
         equal = [run for run in self.store.equal("rank", ranks.digest()) if known and run.version == known.version]
         done = (run for run in equal if run.status == "done")
         return next(done, None) or next((run for run in equal if owner in self.store.holders(run.id)), None)
 
     def ranks(self, run: str) -> dict[str, int | None]:
-        """What such a run has measured so far: layer -> rank, None where it is too large."""
-        return {told.name: told.rank for told in self.store.events_of(run, RankEvent)}
+        """Return what a rank run has measured so far: layer -> rank, None where the layer is too large."""
+        return {event.name: event.rank for event in self.store.events_of(run, RankEvent)}
 
     def gradient_rank(self, run: str) -> GradientRank | None:
-        """What it has measured of the whole gradient, if it has."""
-        return next((told.measured for told in self.store.events_of(run, GradientRankEvent)), None)
+        """Return the rank of the whole gradient that a run has measured; None before that."""
+        return next((event.measured for event in self.store.events_of(run, GradientRankEvent)), None)
 
-    def turns(self, run: str) -> list[TurnEvent]:  # the layers to which such a run has turned
+    def turns(self, run: str) -> list[TurnEvent]:
+        """Return the layers that a rank run has begun to measure, in order."""
         return self.store.events_of(run, TurnEvent)
 
     def moved(self, run: str) -> MovedEvent | None:
-        """How far it is with the whole gradient; None before it has turned to it."""
+        """Return how far a rank run is with the whole gradient; None before it has begun that."""
         return next(reversed(self.store.events_of(run, MovedEvent)), None)
 
     def ready(self) -> Catalog:
-        """The plug-ins as data. Raises SpecError, with a sentence, while there are none yet."""
+        """Return the plug-ins as data. Raises SpecError, with a sentence, while they are not written down yet."""
         known = self.catalog()
         if known is None:
             raise SpecError(NOT_READY)
         return known
 
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
-        """Queue what cannot be shared; the ids of all."""
+        """Queue the requests that no equal run answers; return the ids of all."""
         version, best = self.ready().version, self.store.note(DEVICE) or CPU
         devices = [CPU if one.kind == "rank" else best for one in requests]  # ranks are measured on the CPU, whatever else is there
         versions = [on_device(version + one.also, device) for one, device in zip(requests, devices, strict=True)]
@@ -183,14 +184,15 @@ class Service:
         )
 
     def look(self, run: str) -> Run | None:
+        """Return a run by its id, also by an id of an earlier version; None when it is not there."""
         return self.store.get(EARLIER_RUNS.get(run, run))
 
     def removed(self, run: str) -> Removed | None:
-        """What became of a run that was removed to make room or for its age."""
+        """Return what is known of a run that was removed to make room or for its age; None for others."""
         return self.store.removed(EARLIER_RUNS.get(run, run))
 
     def see(self, owner: str) -> None:
-        """This owner is here: their runs stay. Noted once an hour at most."""
+        """Note, once an hour at most, that this owner is here, so that their runs stay."""
         now = time.monotonic()
         if now - self.seen.get(owner, -math.inf) > SEEN:
             self.seen[owner] = now
@@ -198,31 +200,31 @@ class Service:
                 self.store.see(owner)
 
     def mine(self, owner: str) -> list[Run]:
-        """The runs of this owner: those pinned, as they were pinned one after the other; then the newest first."""
+        """Return the runs of this owner: first the pinned ones, in the order of pinning; then the others, newest first."""
         return self.labels.in_order(owner, self.store.held_by(owner))
 
     def recorded(self) -> str | None:
-        """The id of the recorded run, which a newcomer sees first."""
+        """Return the id of the recorded run that a newcomer sees first; None when there is none."""
         return self.store.note(RECORDED)  # type: ignore[no-any-return]
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Every run that asked this, of whatever owner and version; newest first."""
+        """Return every run of this kind and digest, of any owner and version, newest first."""
         return self.store.equal(kind, digest)
 
     def meta(self, run: str) -> MetaEvent | None:
-        """What does not change while an attack plays; None before it began."""
+        """Return the first event of an attack, which holds what does not change while it runs; None before it began."""
         return self.store.meta(run)
 
     def frames(self, run: str) -> list[FrameEvent]:
-        """The frames of an attack, oldest first."""
+        """Return the frames of an attack, oldest first."""
         return self.store.frames(run)
 
     def sheet(self, run: str, frame: int) -> bytes | None:
-        """The contact sheet of a frame, by its number; None where it is not kept."""
+        """Return the contact sheet of a frame as PNG, by the frame's number; None when it is not kept."""
         return self.store.frame(run, frame)
 
     def private(self, run: str) -> bytes | None:
-        """The contact sheet of the private pictures, also of a run that waits; None where there are none."""
+        """Return the contact sheet of the private pictures as PNG, also of a waiting run; None when there are none."""
         return self.store.files(run, "private.png").get("private.png") or self._asked(run)
 
     def _asked(self, run: str) -> bytes | None:
@@ -237,58 +239,58 @@ class Service:
             return None
 
     def progress(self, run: str) -> list[TrainingEvent]:
-        """What a training has told so far, within rounds and at their ends (RoundEvent); oldest first."""
+        """Return the events of a training so far, within rounds and at their ends (RoundEvent), oldest first."""
         return self.store.events_of(run, ProgressEvent, RoundEvent)
 
     def may_cancel(self, run: str, owner: str) -> bool:
-        """Only who holds a run alone may stop it: others may be watching the same one."""
+        """Return whether this owner may stop a run: only its sole owner may, since others may be watching a shared run."""
         return self.store.holders(run) == [owner]
 
     def cancel(self, run: str, owner: str, *, how: str = "stopped") -> None:
-        """Stop a run that this owner holds alone and keep the best so far; `how`: by hand (stopped), or as its question's time is over."""
+        """Stop a run if this is its sole owner, and keep its best result; `how`: "stopped" by hand, or "over": its question's time is."""
         if self.may_cancel(run, owner):
             self.store.cancel(run, how=how)
 
     def delete(self, run: str, owner: str) -> None:
-        """Drop this owner's reference; the last one removes run, frames, uploads and what was trained. It is stopped first."""
+        """Remove a run from this owner's list. Without any owner left, stop it and remove its frames, uploads and what it trained."""
         self.store.drop(run, owner)
 
     def delete_all(self, owner: str) -> int:
-        """Delete everything this owner holds; answers how many runs that were."""
+        """Delete all runs of this owner and return how many there were."""
         runs = self.mine(owner)
         for run in runs:
             self.delete(run.id, owner)
         return len(runs)
 
     def place(self, run: str) -> Place:
-        """Position in the queue, and the wait that the pace of what runs and estimates suggest."""
+        """Return a run's position in the queue and its expected wait."""
         return self.places().get(run, Place(0, None))
 
     def places(self) -> dict[str, Place]:
-        """Where every run that waits stands, from one reading of the queue."""
+        """Return the position and expected wait of every waiting run, from one reading of the queue."""
         waiting = self.store.queue()
         waits = estimates.waits(self.store, self.store.staying(), waiting, self.slots) if waiting else []
-        return {run.id: Place(place, wait) for place, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
+        return {run.id: Place(position, wait) for position, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Task) -> float | None:
-        """Seconds that this (resolved) experiment will take on this machine; None when nothing is known."""
+        """Estimate the seconds that this task, with defaults filled in, takes on this machine; None when nothing is known."""
         known = self.catalog()
         return estimates.estimate(self.store, task, known) if known else None
 
 
 def _weights(experiment: Experiment) -> str:
-    """How the sha256 of the trained weights begins: a result must not be taken for one of other weights of the same name."""
+    """Return the beginning of the trained weights' SHA-256: other weights of the same name give other results."""
     return find(experiment.checkpoint)[1].sha256[:12] if experiment.checkpoint else "untrained"
 
 
 @cache
 def service() -> Service:
-    """The service of this process. Raises BrokenHomeError."""
+    """Return the service of this process. Raises BrokenHomeError."""
     return Service(open_store(config := settings()), config)
 
 
 def store() -> Store:
-    """The store behind it, for what serves files and events; pages ask the service."""
+    """Return the store of this process, for code that serves files and events; pages use the service."""
     return service().store
 
 

@@ -40,14 +40,14 @@ class Store(RunQueue):
         )
 
     def files(self, run: str, prefix: str = "") -> dict[str, bytes]:
-        """The run's files whose names begin with `prefix`."""
+        """Return the run's files with names that begin with `prefix`."""
         rows = self.database.read().execute(
             "SELECT name, data FROM files WHERE run = ? AND substr(name, 1, ?) = ?", (run, len(prefix), prefix)
         )
         return {row["name"]: row["data"] for row in rows}
 
     def make_model_room(self, run: str, size: int) -> None:
-        """The model that this run trains is about to take so many bytes of the disk. Raises NoModelRoomError."""
+        """Make room for the model that this run trains, which is about to take so many bytes. Raises NoModelRoomError."""
         self.models.make_room(run, size)
 
     # ------------------------------------------------------------ looking and deleting
@@ -57,27 +57,27 @@ class Store(RunQueue):
         return found[0] if found else None
 
     def held_by(self, owner: str) -> list[Run]:
-        """The runs of one owner, newest first."""
+        """Return the runs of one owner, newest first."""
         return self._runs("id IN (SELECT run FROM holders WHERE owner = ?) ORDER BY created DESC", owner)
 
     def everything(self) -> list[Run]:
-        """Every run, oldest first."""
+        """Return every run, oldest first."""
         return self._runs("TRUE ORDER BY created")
 
     def owners(self) -> dict[str, float]:
-        """When each owner was last noted to be here."""
+        """Return when each owner was last seen, in seconds since 1970."""
         return {row["owner"]: row["seen"] for row in self.database.read().execute("SELECT owner, seen FROM owners")}
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Every run that asked this, of whatever owner and version; newest first."""
+        """Return every run of this kind and digest, of any owner and version, newest first."""
         return self._runs("kind = ? AND digest = ? ORDER BY created DESC", kind, digest)
 
     def holders(self, run: str) -> list[str]:
-        """The owners who asked for this run."""
+        """Return the owners of this run: all that asked for it."""
         return [row["owner"] for row in self.database.read().execute("SELECT owner FROM holders WHERE run = ? ORDER BY since", (run,))]
 
     def labels(self, owner: str) -> dict[str, Label]:
-        """What this owner calls each of their runs, and since when it is pinned: those that have a name or a pin."""
+        """Return the labels that this owner gave, by run: those with a name or a pin."""
         rows = self.database.read().execute(
             "SELECT run, name, pinned FROM holders WHERE owner = ? AND (name != '' OR pinned IS NOT NULL)", (owner,)
         )
@@ -110,23 +110,23 @@ class Store(RunQueue):
             db.execute("INSERT OR REPLACE INTO notes (name, body) VALUES (?, ?)", (CLOCK, dumps(now)))
 
     def sweep(self, *, uploads_before: float, unseen_before: float = 0.0) -> None:
-        """Remove runs with uploads created before that time, and those whose owners were all last seen before the other."""
+        """Remove runs with uploads created before the first time, and runs of owners last seen before the second."""
         self._delete(lambda db: sweep(db, uploads_before, unseen_before))
 
     def removed(self, run: str) -> Removed | None:
-        """What became of a run that was removed to make room or for its age; None of others, and of what its owner deleted."""
+        """Return what is known of a run that was removed to make room or for its age; None for others, also for what its owner deleted."""
         row = self.database.read().execute("SELECT * FROM removed WHERE run = ?", (run,)).fetchone()
         return Removed(**row) if row else None
 
     def view(self, runs: Iterable[str]) -> None:
-        """Somebody looks at these: they make room last within the next hour."""
+        """Note that somebody looks at these runs: within the next hour they are removed last."""
         now = time.time()
         with self.database.write() as db:
             where = "id IN (SELECT value FROM json_each(?)) AND COALESCE(viewed, 0) < ?"
             db.execute(f"UPDATE runs SET viewed = ? WHERE {where}", (now, json.dumps(list(runs)), now - NOTED))
 
     def see(self, owner: str) -> None:
-        """This owner is here."""
+        """Note that this owner is here now."""
         with self.database.write() as db:
             db.execute(
                 "INSERT INTO owners (owner, seen) VALUES (?, ?) ON CONFLICT DO UPDATE SET seen = excluded.seen", (owner, time.time())
@@ -147,12 +147,12 @@ class Store(RunQueue):
             self.put_note(LOG, None)
 
     def done_with_timing_key(self, timing_key: str) -> list[Run]:
-        """The latest finished runs whose result carries this `timing_key` key (same attack, model and batch)."""
+        """Return the three latest finished runs with this `timing_key` (same attack, model and batch)."""
         keys = ", ".join(f"json_extract(result, '$.{name}')" for name in names_of("timing_key"))
         return self._runs(f"status = 'done' AND COALESCE({keys}) = ? ORDER BY finished DESC LIMIT 3", timing_key)
 
     def note(self, name: str) -> Any:
-        """A small fact about this machine, or None."""
+        """Return a small fact about this machine, or None."""
         row = self.database.read().execute("SELECT body FROM notes WHERE name = ?", (name,)).fetchone()
         return json.loads(row["body"]) if row else None
 

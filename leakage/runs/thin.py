@@ -2,7 +2,7 @@
 
 
 def log_spaced(places: list[int], count: int) -> list[int]:
-    """`count` of the rising places at most, spaced evenly on a log scale: the most crowded goes first, the first and the last never.
+    """Choose at most `count` of rising numbers, evenly spaced on a log scale: drop the most crowded first, the first and the last never.
 
     Thinning what was thinned before leaves no holes: what is crowded depends on the places, not on how many are left.
 

@@ -25,7 +25,7 @@ OWN_FULL = (
 )
 ALL_FULL = (
     "There is no room for another trained model: with this one all of them would hold {:.1f} MB, and this server keeps {:.1f} MB. "
-    "Try again later, or train a smaller model; whoever runs the server can set LEAKAGE_STORE_MB."
+    "Try again later, or train a smaller model; the administrator of the server can set LEAKAGE_STORE_MB."
 )
 GONE = "This training was deleted."
 UNHELD = "folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)"
@@ -39,7 +39,7 @@ class NoModelRoomError(ValueError):
 
 
 class TrainedModels:
-    """The trained models of a home whose store may take `max_mb` with them."""
+    """The trained models of a home; together with the store they may take `max_mb`."""
 
     def __init__(self, database: Database, *, max_mb: float) -> None:
         self.database, self.home, self.limit = database, database.path.parent, max_mb * MB
@@ -52,7 +52,7 @@ class TrainedModels:
         size = max(size, size_of(self.home / folder))
         leaving = [row["folder"] for row in db.execute(f"SELECT folder FROM models WHERE {UNHELD}")]
         values = {"folder": folder, "owner": owner, "leaving": json.dumps(leaving)}
-        least = max(size, 1)  # who asks for a training when nothing is left is refused at once
+        least = max(size, 1)  # a training that is asked for when nothing is left is refused at once
         own = least + _bytes(db, SUM + OF_OWNER, values)
         if own > OWN * self.limit:
             raise NoModelRoomError(OWN_FULL.format(own / MB, OWN * self.limit / MB))
@@ -62,7 +62,7 @@ class TrainedModels:
         db.execute("INSERT INTO models (folder, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes", (folder, size))
 
     def make_room(self, run: str, size: int) -> None:
-        """The folder of this training is about to hold so many bytes. Raises NoModelRoomError, also where the run was deleted meanwhile."""
+        """Make room for a folder that is about to hold so many bytes. Raises NoModelRoomError, also where the run was deleted meanwhile."""
 
         def work(db: Connection) -> None:
             row = db.execute("SELECT model_folder, owner FROM runs WHERE id = ?", (run,)).fetchone()
@@ -84,20 +84,20 @@ class TrainedModels:
                 db.execute("DELETE FROM models WHERE folder = ?", (row["folder"],))
 
     def total(self) -> tuple[int, int]:
-        """How many trained models there are, and bytes that they take."""
+        """Return how many trained models there are, and the bytes that they take."""
         row = self.database.read().execute("SELECT COUNT(*) AS count, COALESCE(SUM(bytes), 0) AS bytes FROM models").fetchone()
         return row["count"], row["bytes"]
 
 
 def measure(db: Connection, run: str, home: Path) -> None:
-    """A training has ended: what its folder holds is what it takes."""
+    """Note the size of a folder when its training has ended."""
     row = db.execute("SELECT model_folder FROM runs WHERE id = ?", (run,)).fetchone()
     if row and row["model_folder"]:
         db.execute("UPDATE models SET bytes = ? WHERE folder = ?", (size_of(home / row["model_folder"]), row["model_folder"]))
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of the files in a folder; 0 where there is none."""
+    """Return the bytes of all files in a folder; 0 when there is no such folder."""
     found = 0
     for path in folder.glob("*"):
         with suppress(OSError):  # replaced meanwhile
@@ -106,7 +106,7 @@ def size_of(folder: Path) -> int:
 
 
 def room_for(folder: Path, make_room: Callable[[int], None]) -> Callable[[int], None]:
-    """What is called before `more` bytes are written into this folder."""
+    """Return a function to call before `more` bytes are written into this folder."""
     return lambda more: make_room(size_of(folder) + more)
 
 
@@ -125,7 +125,7 @@ def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
 
 
 def _removed(folder: Path) -> bool:
-    """Whether it is gone now; not where a worker holds its lock."""
+    """Remove a folder and return whether it is gone; it stays while a worker holds its lock."""
     try:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What the database says of turns: who waits, who is played, what owners had; so that the fair order can be told and claimed by."""
+"""What the fair order needs from the database: waiting runs, running runs, and the time that owners had lately."""
 
 import time
 
@@ -10,31 +10,31 @@ from leakage.runs.notes import SLOTS
 
 
 def slots_of(db: Connection) -> int:
-    """How many runs are played at a time, as the dispatcher has noted; 0 before there was one."""
+    """Return how many runs are computed at a time, as the dispatcher has noted; 0 before there was one."""
     row = db.execute("SELECT body FROM notes WHERE name = ?", (SLOTS,)).fetchone()
     return int(row["body"]) if row else 0
 
 
 def playing(db: Connection) -> list[Playing]:
-    """The runs that workers play."""
+    """Return the runs that workers compute."""
     rows = db.execute("SELECT id, owner, worker, started, estimate FROM runs WHERE status = 'running' AND worker IS NOT NULL")
     return [Playing(*row) for row in rows]
 
 
 def waiting_in_order(db: Connection, *, short: bool = False) -> list[Waiting]:
-    """The waiting runs (the short ones) in fair order."""
-    waiting = [one for one in waiting_runs(db) if one.short or not short]
+    """Return the waiting runs, or with `short` the short ones, in fair order."""
+    waiting = [run for run in waiting_runs(db) if run.short or not short]
     now = time.time()
     return fair_order.in_order(waiting, seconds_had_lately(db, now), now) if waiting else []
 
 
 def waiting_runs(db: Connection) -> list[Waiting]:
-    """The waiting runs, as they came."""
+    """Return the waiting runs in the order in which they were queued."""
     return [Waiting(*row) for row in db.execute("SELECT id, owner, estimate, created FROM runs WHERE status = 'queued' ORDER BY rowid")]
 
 
 def seconds_had_lately(db: Connection, now: float) -> dict[str, Had]:
-    """What the owners of waiting runs had: of what runs, until it is to end."""
+    """Return what the owners of waiting runs had lately; a running run counts until its expected end."""
     served = db.execute(
         "SELECT owner, worker, MAX(started, :since),"
         " CASE status WHEN 'running' THEN MAX(:now, started + COALESCE(estimate, :unknown)) ELSE finished END"

@@ -1,4 +1,4 @@
-"""Codes by which whoever has lost the cookie deletes what they uploaded. The store keeps a hash of each, never the code."""
+"""Codes that delete an upload, also after its owner has lost the cookie. The store keeps a hash of each, never the code."""
 
 import hashlib
 import secrets
@@ -38,7 +38,7 @@ class UploadCodes:
         self.wrong: dict[str, list[float]] = {}  # when each owner tried a wrong one
 
     def issue(self, owner: str, upload: str) -> str:
-        """A new code for a picture that this owner uploads; none on a full disk, where no run with it could be kept either."""
+        """Return a new code for a picture that this owner uploads; None on a full disk, where no run with it could be kept either."""
         code = "".join(secrets.choice(LETTERS) for _ in range(GROUPS * EACH))
         row = (_hash(code), owner, upload, time.time())
         try:
@@ -51,9 +51,9 @@ class UploadCodes:
         return "-".join(_groups(code))
 
     def delete(self, code: str, owner: str) -> Deleted:
-        """Delete every run that used the upload of this code, whoever holds it; `owner` is who typed it. Raises CodeError."""
+        """Delete every run that used the upload of this code, of all its owners; `owner` typed the code. Raises CodeError."""
         now = time.time()
-        self.wrong = {who: recent for who, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
+        self.wrong = {owner: recent for owner, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
         if len(self.wrong.get(owner, ())) >= TRIES:
             raise CodeError(TOO_MANY)
         typed = "".join(letter for letter in code.lower().translate(ALIKE) if letter in LETTERS)
@@ -64,10 +64,10 @@ class UploadCodes:
             row = db.execute("SELECT owner, upload FROM upload_codes WHERE hash = ?", (_hash(typed),)).fetchone()
             if row is None:
                 return None
-            whose, upload = row
+            uploader, upload = row
             runs = "DELETE FROM runs WHERE owner = ? AND id IN (SELECT run FROM files WHERE name = ?)"
-            gone = db.execute(runs, (whose, f"upload:{upload}")).rowcount
-            db.execute("DELETE FROM upload_codes WHERE owner = ? AND upload = ?", (whose, upload))
+            gone = db.execute(runs, (uploader, f"upload:{upload}")).rowcount
+            db.execute("DELETE FROM upload_codes WHERE owner = ? AND upload = ?", (uploader, upload))
             return Deleted(upload, gone)
 
         deleted = self.database.write_using_reserve(work)
@@ -79,7 +79,7 @@ class UploadCodes:
         return deleted
 
     def sweep(self, *, before: float) -> None:
-        """Forget codes of that time whose uploads are in no run (any more)."""
+        """Forget codes from before that time of uploads that no run uses."""
         with self.database.write() as db:
             db.execute(
                 "DELETE FROM upload_codes WHERE created < ? AND NOT EXISTS (SELECT 1 FROM files JOIN runs ON runs.id = files.run"

@@ -1,4 +1,4 @@
-"""How much of what visitors upload the web process holds: what no page asked for is refused, and the rest has a quota.
+"""Limits on the uploads that the web process keeps in memory: a file that no page asked for is refused, and the rest has a quota.
 
 Streamlit's own route takes any number of files under any names for a session, and keeps them in memory until the session ends.
 """
@@ -21,7 +21,7 @@ ALL_FULL = f"All visitors together hold files of {ALL_MB} MB. Try again in a few
 
 
 class UploadQuota:
-    """What each session has asked for, sends and holds, in bytes; whoever keeps the files tells it."""
+    """The files that each session has asked for, is sending and has sent, in bytes; the upload route reports them here."""
 
     def __init__(self) -> None:
         self.expected = defaultdict[str, dict[str, None]](dict)
@@ -29,20 +29,20 @@ class UploadQuota:
         self.coming = defaultdict[str, int](int)
 
     def expect(self, session: str, files: Iterable[str]) -> None:
-        """A page of this session has asked for these files."""
+        """Note that a page of this session has asked for these files."""
         asked = self.expected[session]
         asked.update(dict.fromkeys(files))
         for old in list(asked)[:-EXPECTED]:
             del asked[old]
 
     def hold(self, session: str, file: str, size: int) -> None:
-        """A file has come, and is kept."""
+        """Note that a file has arrived and is kept."""
         self.expected[session].pop(file, None)
         self.held[session][file] = size
 
     @contextmanager
     def on_its_way(self, session: str, size: int) -> Iterator[None]:
-        """A file of that size is being sent meanwhile."""
+        """Count a file of that size as being sent while the block runs."""
         self.coming[session] += size
         try:
             yield
@@ -52,20 +52,20 @@ class UploadQuota:
                 del self.coming[session]
 
     def drop(self, session: str, file: str) -> None:
-        """A file is no longer kept."""
+        """Note that a file is no longer kept."""
         self.held[session].pop(file, None)
 
     def drop_session(self, session: str) -> None:
-        """A session has ended, and all its files with it."""
+        """Forget a session that has ended, with all its files."""
         for kept in (self.expected, self.held):
             kept.pop(session, None)
 
     def of(self, session: str) -> int:
-        """Bytes that a session holds, or that are on their way."""
+        """Return the bytes of a session's files, arrived or being sent."""
         return sum(self.held.get(session, {}).values()) + self.coming.get(session, 0)
 
     def refusal(self, session: str, file: str, length: str) -> tuple[int, str] | None:
-        """Status and words of the answer to a file of that length that is not taken."""
+        """Return the HTTP status and sentence with which a file of that length is refused; None when it may be sent."""
         if file not in self.expected.get(session, {}):
             return 403, UNASKED
         if not length.isdigit():

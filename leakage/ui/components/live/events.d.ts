@@ -115,7 +115,7 @@ export interface InverterEnd {
 
 export type JsonValue = unknown;
 
-/** How many stand in the line-up, the true picture among them, and who. */
+/** How many pictures stand in the line-up, the true picture among them, and what they show. */
 export interface LineupFacts {
   size: number;
   words: string;
@@ -330,7 +330,7 @@ export interface TrainingMetaEvent {
   device: string;
 }
 
-/** Epsilon of a whole training, for `whom` of one client, at `delta`; None where it is above all that says anything. */
+/** Epsilon of a whole training at `delta`, for the unit `whom` of one client; None where epsilon is too large to bound anything. */
 export interface TrainingPrivacy {
   sampled: number | null;
   unsampled: number | null;
