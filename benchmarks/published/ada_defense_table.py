@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, Fields, attacker, result, say, table
 
 from leakage.data.datasets import datasets
-from leakage.defenses._minmax import kept
+from leakage.defenses._minmax import read_sums
 from leakage.defenses.ada_defense import AdaDefense
 from leakage.defenses.minmax_sampling import MinMaxSampling
 from leakage.engine.core import AdaptiveStrategy, ClientState, Defense, Params, Round
@@ -99,7 +99,7 @@ class Known(Behind):
     def signs(self, received: Params, state: ClientState) -> Params:
         """1, -1, and 0 of what never came: directions are compared, so the size is no matter."""
         after = self._tallied(received, state)
-        return {layer: kept(after, layer).lower.sign().to(v) for layer, v in received.items()}
+        return {layer: read_sums(after, layer).lower.sign().to(v) for layer, v in received.items()}
 
 
 def digit(number: int) -> Picture:

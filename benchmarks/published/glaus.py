@@ -70,7 +70,7 @@ def cosines(ratio: float, g: Params, numbers: tuple[int, ...], others: dict[str,
     states: dict[str, ClientState] = {name: {} for name in ways}
     ever = torch.zeros(len(flat(g)), dtype=torch.bool)
     for number in range(1, max(numbers) + 1):
-        sent = defense.sampled(g, generator(1, "defense", 0, ID, number - 1))
+        sent = defense.sample(g, generator(1, "defense", 0, ID, number - 1))
         ever |= flat(sent) != 0
         row: dict[str, Any] = {"ratio": ratio, "draws": number, "best possible": float((flat(g) * ever).norm() / flat(g).norm())}
         for name, way in ways.items():
@@ -85,7 +85,7 @@ def cosines(ratio: float, g: Params, numbers: tuple[int, ...], others: dict[str,
 
 def hook(g: Params, ratio: float) -> dict[str, Any]:
     """What one draw sends of entries beside what they are: every so many of those that were kept, by size."""
-    sent = flat(plugin("defense", Part(id=ID, fields={"ratio": ratio})).sampled(g, generator(1, "defense", 0, ID, 0)))
+    sent = flat(plugin("defense", Part(id=ID, fields={"ratio": ratio})).sample(g, generator(1, "defense", 0, ID, 0)))
     kept = sent.nonzero().squeeze(1)
     order = kept[flat(g)[kept].abs().argsort()]
     smallest = float(sent[kept].abs().min())

@@ -121,7 +121,7 @@ class SceneCell:
     @property
     def averages(self) -> bool:
         """Whether it puts rounds together."""
-        return self.defense is not None and self.who in known.defenses.get(self.defense.id).named(averaging=True)
+        return self.defense is not None and self.who in known.defenses.get(self.defense.id).strategies_with(averaging=True)
 
     @property
     def told_noise(self) -> bool:
@@ -143,7 +143,7 @@ class SceneCell:
             return {"same": entry.in_place_of_steps} if entry.in_place_of_steps else {}
         if self.averages and not is_random(self.defense):
             return {"same": EVERY_ROUND}
-        if entry.in_place_of_steps and self.who in known.defenses.get(self.defense.id).named(imitating=True):
+        if entry.in_place_of_steps and self.who in known.defenses.get(self.defense.id).strategies_with(imitating=True):
             return {"same": NO_IMITATION}
         idle = self.who == "imitate" and known.defenses.get(self.defense.id).default_strategy.idle
         replayed = not self.plain and not entry.in_place_of_steps
@@ -186,9 +186,13 @@ def attackers(attack: str, part: Part | None, *, plain: bool) -> list[str]:
     if part is None:
         return ["naive"] if plain else ["naive", "imitate"]
     entry = known.defenses.get(part.id)
-    ways = [who for who in entry.strategies if plain or who not in {*entry.named(averaging=True), *entry.named(literal=True)}]
+    ways = [
+        who
+        for who in entry.strategies
+        if plain or who not in {*entry.strategies_with(averaging=True), *entry.strategies_with(literal=True)}
+    ]
     if known.attacks.get(attack).learned:  # whatever else is done about a protection: it asks the network that was trained behind it
-        ways = ["imitate", *(who for who in ways if who in entry.named(averaging=True))]
+        ways = ["imitate", *(who for who in ways if who in entry.strategies_with(averaging=True))]
     return ["naive", *ways]
 
 

@@ -140,7 +140,7 @@ def row_by(attack: str, defense: Part, who: str, rounds: int) -> dict[str, Any] 
 rows = []
 for protection in PROTECTIONS:
     entry = known.defenses.get(protection.id)
-    for way in (name for name in entry.named(averaging=True, colluding=False) if name != BETWEEN):
+    for way in (name for name in entry.strategies_with(averaging=True, colluding=False) if name != BETWEEN):
         rows += [row for rounds in ROUNDS if (row := row_of(protection, way, rounds))]
 say()
 table(

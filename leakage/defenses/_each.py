@@ -1,4 +1,4 @@
-"""What defenses share: updates changed, with or without fresh randomness, and the mean over rounds; gradients shortened; rounding."""
+"""What defenses share: clients with a changed update, error variances, the mean over rounds, and clipping by norm."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Params, R
 from leakage.engine.strategy import Errors
 
 
-def changed(client: Client, change: Callable[[Params], Params]) -> Client:
-    """The client, its update changed in the same way every time."""
+def change_update(client: Client, change: Callable[[Params], Params]) -> Client:
+    """Return a client that applies `change`, a function without randomness, to its update before sending it."""
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         update, state = client(weights, x, y, state)
@@ -19,66 +19,85 @@ def changed(client: Client, change: Callable[[Params], Params]) -> Client:
     return send
 
 
-def drawn(client: Client, step_rng: StepRng, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
-    """The client, its update changed with the randomness of this local step, which the client's state counts under `name`."""
+def change_update_at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
+    """Return a client that applies `change` to its update with the random generator of the local step.
+
+    The client's state counts the local steps under `name`.
+    """
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         update, state = client(weights, x, y, state)
-        step, state = counted(state, name)
+        step, state = count_step(state, name)
         return change(update, step_rng(step)), state
 
     return send
 
 
-def at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
-    """The client, every tensor changed by itself with that randomness."""
-    return drawn(client, step_rng, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
+def change_tensors_at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Tensor, torch.Generator], Tensor]) -> Client:
+    """Return a client that applies `change` to each tensor of its update with the random generator of the local step.
+
+    All tensors share the generator. The client's state counts the local steps under `name`.
+    """
+    return change_update_at_random(client, step_rng, name, lambda update, rng: {layer: change(g, rng) for layer, g in update.items()})
 
 
-def within(client: Client, received: Params, below: Params, above: Params | None = None) -> Client:
-    """The client whose entries count as those in `received` while they are not further from them, and by the rest beyond.
+def snap_to_received(client: Client, received: Params, below: Params, above: Params | None = None) -> Client:
+    """Return a client that ignores small deviations from `received`: within the bounds an entry is replaced by the received entry.
 
-    `below` and `above` say how much smaller and how much larger an entry may be; without `above` as much as smaller.
+    Outside the bounds the entry becomes the received entry plus the part of its deviation that exceeds the bound.
+
+    Args:
+        client: the attacker's imitation of the client.
+        received: what arrived.
+        below: by how much an entry may be smaller than the received entry; a tensor by parameter.
+        above: by how much an entry may be larger; `below` if None.
     """
 
     def nearer(name: str, g: Tensor) -> Tensor:
         gap = g - received[name]
         return received[name] + gap - gap.clamp(-below[name], (above or below)[name])
 
-    return changed(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
+    return change_update(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
 
 
-def as_before(incoming: Params, _received: Received) -> Params:
-    """The errors behind a protection that an adaptive attacker imitates exactly, entry by entry: only those that came in."""
+def keep_errors(incoming: Params, _received: Received) -> Params:
+    """Return the incoming error variances unchanged, for a protection that the attacker imitates exactly, entry by entry."""
     return incoming
 
 
-def none_added(incoming: Params, received: Received) -> Params | None:
-    """Those of one that is imitated exactly as long as the gradient that it acts on is exact, and what it made of it arrived by itself."""
+def exact_errors(incoming: Params, received: Received) -> Params | None:
+    """Return {} (no errors) if the incoming gradient is exact and was received by itself, otherwise None (unknown).
+
+    For a protection that an attacker imitates exactly only under these conditions.
+    """
     return {} if received.single and not incoming else None
 
 
-def added(incoming: Params, received: Received, variance: float) -> Params:
-    """The errors that came in, and independent ones of this variance in every entry."""
+def add_variance(incoming: Params, received: Received, variance: float) -> Params:
+    """Return the incoming error variances plus `variance` in every entry, for independent noise."""
     return {name: incoming.get(name, torch.zeros(())) + variance for name in received.update}
 
 
-def counted(state: ClientState, name: str) -> tuple[int, ClientState]:
-    """How many local steps the client has taken, which its state counts under `name`, and the state after one more."""
+def count_step(state: ClientState, name: str) -> tuple[int, ClientState]:
+    """Return the index of this local step (0 for the first), which the state counts under `name`, and the state with one step more."""
     step = int(state.get(f"{name}.step", torch.tensor(0)))
     return step, {**state, f"{name}.step": torch.tensor(step + 1)}
 
 
-def averaging(
+def average_rounds(
     name: str,
     surrogate: Callable[[Client, Params], Client] = lambda client, _received: client,
     errors: Errors = lambda _incoming, _received: None,
 ) -> AdaptiveStrategy:
-    """The answer to noise that is fresh in every round: the mean of all that was received so far.
+    """Return the adaptive strategy that averages all updates received so far, against noise that is drawn anew in every round.
 
-    Noise of deviation s is left with s / sqrt(rounds). It takes the pictures and the weights to stay the same: as far as the server moves
-    the weights between rounds, the mean is of other gradients too. `surrogate`: what the mean is compared with, where it is not the
-    gradient itself, as after clipping. `errors`: those of one round, each round's independent of the others'.
+    After R rounds, noise of standard deviation s has the deviation s / sqrt(R). This holds if pictures and weights stay the same: if the
+    server changes the weights between rounds, the mean also contains gradients at other weights.
+
+    Args:
+        name: prefix of the keys in the attacker's state.
+        surrogate: imitates what the mean is compared with, if that is not the gradient itself (for example a clipped gradient).
+        errors: computes the error variances of one round; the rounds are independent.
     """
 
     def total(received: Params, state: ClientState) -> ClientState:
@@ -97,8 +116,10 @@ def averaging(
         rounds = int(received.state.get(f"{name}.rounds", 0)) + 1
         return None if once is None else {layer: variance / rounds for layer, variance in once.items()}
 
-    words = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
-    return AdaptiveStrategy(words, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True, errors=of_the_mean)
+    description = "known: it is averaged over the rounds watched, right as far as pictures and weights stay the same"
+    return AdaptiveStrategy(
+        description, surrogate, invert_update=invert_update, infer_state=infer_state, averaging=True, errors=of_the_mean
+    )
 
 
 def clip_by_norm(update: Params, max_norm: float) -> Params:
@@ -109,5 +130,5 @@ def clip_by_norm(update: Params, max_norm: float) -> Params:
 
 
 def clip_each_by_norm(update: Params, max_norm: float) -> Params:
-    """Return every tensor of the update, clipped by its norm alone."""
+    """Return the update with each tensor clipped by its own norm."""
     return {name: clip_by_norm({name: g}, max_norm)[name] for name, g in update.items()}

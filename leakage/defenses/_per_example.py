@@ -1,4 +1,4 @@
-"""What defenses share that bound every picture's part of a gradient before noise is added: differential privacy's two steps."""
+"""The two steps of differentially private training: clip the gradient of each picture, then add noise to the sum."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from leakage.defenses._each import counted
+from leakage.defenses._each import count_step
 from leakage.engine.client import Gradient
 from leakage.engine.core import Client, ClientState, Params, StepRng, Update
 from leakage.spec.words import MIXED
@@ -14,7 +14,7 @@ from leakage.spec.words import MIXED
 AT_ONCE = 2**24  # numbers in the gradients that are computed together
 
 
-def one_by_one(
+def clip_each_example(
     client: Client,
     name: str,
     clip: Callable[[Params, int], Params],
@@ -22,25 +22,32 @@ def one_by_one(
     noise: Callable[[int], float] = lambda _step: 0.0,
     step_rng: StepRng | None = None,
 ) -> Client:
-    """(1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)), g_b what the client sends for picture b alone; without `step_rng`, without noise.
+    """Return a client that sends (1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)); g_b is what `client` sends for picture b alone.
 
-    t counts the client's local steps, under `name` in its state. Costs B gradients of one picture instead of one of B: together where
-    nothing acts before this and the model can be vectorised, as many as memory allows, else one after the other.
+    The new client computes B gradients of one picture. If `client` is a plain gradient and the model can be vectorised, it computes as
+    many together as memory allows; otherwise one after the other.
+
+    Args:
+        client: sends the gradient of the pictures that it is given.
+        name: the client's state counts the local steps t under this name.
+        clip: clips the gradient of one picture in local step t.
+        noise: returns the standard deviation of the noise on the sum in local step t.
+        step_rng: the random generator of each local step; None: no noise.
     """
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        step, state = counted(state, name)
+        step, state = count_step(state, name)
         total: Params = {}
         vectorised = isinstance(client, Gradient) and client.vectorised
         together = min(len(x), AT_ONCE // sum(weight.numel() for weight in weights.values())) if vectorised else 1
-        for mine, labels in zip(x.split(max(1, together)), y.split(max(1, together)), strict=True):
+        for pictures, labels in zip(x.split(max(1, together)), y.split(max(1, together)), strict=True):
             if isinstance(client, Gradient) and together > 1:
-                every = vmap(lambda g: clip(g, step))(client.each(weights, mine, labels))
-                short = {layer: g.sum(0) for layer, g in every.items()}
+                every = vmap(lambda g: clip(g, step))(client.each(weights, pictures, labels))
+                clipped = {layer: g.sum(0) for layer, g in every.items()}
             else:
-                alone, state = client(weights, mine, labels, state)
-                short = clip(alone, step)
-            total = {layer: total[layer] + g for layer, g in short.items()} if total else short
+                gradient, state = client(weights, pictures, labels, state)
+                clipped = clip(gradient, step)
+            total = {layer: total[layer] + g for layer, g in clipped.items()} if total else clipped
         if step_rng is not None:
             rng, deviation = step_rng(step), noise(step)
             total = {layer: g + deviation * torch.randn(g.shape, generator=rng).to(g) for layer, g in total.items()}
@@ -50,6 +57,6 @@ def one_by_one(
 
 
 def refuse_mixed_pictures(model: nn.Module, title: str) -> None:
-    """Raise ValueError when a BatchNorm of the model takes the statistics of the batch: then no picture has a gradient of its own."""
+    """Raise ValueError if a BatchNorm layer uses the statistics of the batch, because then no picture has a gradient of its own."""
     if any(isinstance(layer, nn.modules.batchnorm._BatchNorm) and layer.training for layer in model.modules()):
         raise ValueError(MIXED.format(title))

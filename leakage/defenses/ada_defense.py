@@ -1,4 +1,4 @@
-"""AdaDefense: what leaves the phone is Adam's step, not the gradient; and how to read the gradient off it."""
+"""AdaDefense: the client sends a step of Adam instead of the gradient; and the inversion of that step."""
 
 import math
 from collections.abc import Callable
@@ -7,61 +7,61 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, none_added
+from leakage.defenses._each import change_update, exact_errors
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
 from leakage.engine.devices import double
 
 PUBLISHED, CODE = "as published", "as in the code"
 RULES = ("adam", "adagrad", "yogi")
-STEP = 0.001  # the step size that the code multiplies in
-FIRST, SECOND, ROUND = "ada_defense.m.", "ada_defense.v.", "ada_defense.round"  # what the client carries; the moments by parameter
-LAST = "ada_defense.g."  # the gradient that an attacker read in the round before
-FIRST_ERROR, SECOND_ERROR = "ada_defense.dm.", "ada_defense.dv."  # by how much the moments that it carries may be wrong, with signs
-REPEATS = 8  # of solving a quadratic equation, each with the eps that the last root suggests
-FITS = 1e-3  # a root is one when the stand-in it gives differs by no more than this share
-FLOOR, MOST = 1e-3, 100.0  # of trust: errors below this share of the gradient's rms count as that; no entry counts more than so many usual
+STEP = 0.001  # the step size by which the code multiplies
+FIRST, SECOND, ROUND = "ada_defense.m.", "ada_defense.v.", "ada_defense.round"  # keys of the client's state: moments by parameter, round
+LAST = "ada_defense.g."  # key of the gradient that an attacker computed in the round before
+FIRST_ERROR, SECOND_ERROR = "ada_defense.dm.", "ada_defense.dv."  # keys of the signed errors of the attacker's moments
+REPEATS = 8  # how often a quadratic equation is solved, each time with the eps that follows from the last root
+FITS = 1e-3  # the largest relative difference between what a root would send and what was sent
+FLOOR, MOST = 1e-3, 100.0  # entry weights: the least error as a fraction of the gradient's root mean square, and the largest weight
 
 
 @dataclass(frozen=True, kw_only=True)
 class AdaDefense(Defense):
-    """g~_r = m^ / (sqrt(v^) + eps) with Adam's moments of what the client would have sent, kept by it over the rounds r = 1, 2, ...
+    """Send g~_r = m^ / (sqrt(v^) + eps); m, v are Adam's moments of the update g_r, which the client keeps over the rounds r = 1, 2, ...
 
     m_r = beta1 m_{r-1} + (1 - beta1) g_r and, by rule,
     adam     v_r = beta2 v_{r-1} + (1 - beta2) g_r^2
     adagrad  v_r = v_{r-1} + g_r^2
     yogi     v_r = v_{r-1} - (1 - beta2) sign(v_{r-1} - g_r^2) g_r^2, each from m_0 = v_0 = 0.
-    As published: m^ = m_r / (1 - beta1^r), v^ = v_r / (1 - beta2^r) (adagrad forgets nothing: v^ = v_r); every entry is about 1 or -1, and
-    their server steps along it as it is. As in the code: 0.001 sqrt(1 - beta2^r) / (1 - beta1^r) * m_r / (sqrt(v_r) + eps), for every rule.
-    It acts once per round on what is sent, a gradient or what local training changed, as in the paper.
-    The first round sends g / (|g| + e): all signs, the true zeros, and with enough digits |g| too.
+    Variant "as published": m^ = m_r / (1 - beta1^r), v^ = v_r / (1 - beta2^r) (adagrad: v^ = v_r). Every entry is about 1 or -1, and the
+    server of the paper takes it as its step. Variant "as in the code": 0.001 sqrt(1 - beta2^r) / (1 - beta1^r) * m_r / (sqrt(v_r) + eps),
+    for every rule. As in the paper, the defense acts once per round on the update: a gradient, or the change by local training.
+    The first round sends g / (|g| + e). This contains all signs, the true zeros, and, with enough digits, also |g|.
 
-    An attacker who knows it has three ways. "stand-in of the guess": makes the same stand-in of its guess. That is flat almost everywhere,
-    so for the derivative alone it takes g / (|g| + e') with e' = rms(g) of the guess's tensor, which has a derivative wherever entries are
-    of usual size (straight-through). Were the value softened too, the true pictures would no longer match: on LeNet the answers were 6 dB
-    worse. In later rounds it plays a first one, which fits while the gradient hardly turns. "read it off": solves the formula for g, entry
-    by entry (`invert_update`), and keeps the client's moments from round to round; what the rounding of the stand-in has lost counts less
-    (`trusted`), in later rounds too: an error of the first is in the moments from then on, and is carried along. It needs to have watched
-    the client from its first round. "signs alone": compares tanh(g / rms(g)) of its guess. Unlike the code: the first two rounds do not
-    share one r, and no two clients share their moments.
-    Source: Hu et al. 2024 (equation 19: what the server does); adagrad and yogi as in their code.
+    An adaptive attacker has three strategies. "stand-in of the guess" applies the defense to the guess. The derivative of the defense is
+    almost 0 everywhere, so the attacker differentiates g / (|g| + e') instead, with e' = rms(g) over the tensor of the guess
+    (straight-through); the value stays exact, because with a smooth value the true pictures no longer match (6 dB worse on LeNet). In
+    later rounds the attacker applies the defense as in a first round, which fits while the gradient hardly changes its direction.
+    "read it off" solves the formula for g, entry by entry (`invert_update`), and computes the client's moments from round to round. An
+    entry that the rounding of the step has changed counts less (`weigh_entries`), also in later rounds, because the moments carry its
+    error on. The attacker must have watched the client from its first round. "signs alone" compares tanh(g / rms(g)) of the guess.
+    Unlike the code: the first two rounds do not have the same r, and no two clients have the same moments.
+    Source: Hu et al. 2024 (equation 19: the server's step); adagrad and yogi as in their code.
     """
 
     title = "AdaDefense (sends an Adam-style step instead of the gradient)"
     short = "AdaDefense"
-    plain = "The phone sends a stand-in: of the gradient little more than the direction of each entry is left."
+    plain = "The phone sends a stand-in that keeps little more of the gradient than the sign of each entry."
     hint = (
-        "It looks like noise to a naive attacker, but in the first round all signs are there. Compare a naive and an adaptive attacker. "
-        "Its proof is computed in Compare, under the precomputed results."
+        "A naive attacker sees noise, but in the first round all signs are there. Compare a naive and an adaptive attacker. "
+        "Compare shows the proof, under the precomputed results."
     )
     stage = "update"
     elementwise = True
     source = "https://arxiv.org/abs/2410.08734"
 
-    variant: str = choice(PUBLISHED, (PUBLISHED, CODE), "The paper's formula, or its code's, with a small step size in it.")
-    rule: str = choice("adam", RULES, "Which optimiser's second moment divides the first.")
-    beta1: float = param(0.9, 0, 0.999, "How much of the first moment (the mean) stays from round to round.")
-    beta2: float = param(0.999, 0, 0.99999, "How much of the second moment (the mean square) stays from round to round.")
-    eps: float = param(1e-8, 1e-12, 1, "What keeps the division from failing at zero. Entries far above it lose their size.")
+    variant: str = choice(PUBLISHED, (PUBLISHED, CODE), "The formula of the paper, or that of its code, which contains a small step size.")
+    rule: str = choice("adam", RULES, "The optimiser whose second moment divides the first moment.")
+    beta1: float = param(0.9, 0, 0.999, "Fraction of the first moment (the mean) that is kept from round to round.")
+    beta2: float = param(0.999, 0, 0.99999, "Fraction of the second moment (the mean square) that is kept from round to round.")
+    eps: float = param(1e-8, 1e-12, 1, "Small number that avoids a division by zero. Entries far above it lose their size.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
@@ -83,20 +83,23 @@ class AdaDefense(Defense):
             "stand-in of the guess": AdaptiveStrategy(
                 "known: the guess is turned into a stand-in too, as in a first round",
                 self.surrogate,
-                errors=lambda incoming, received: none_added(incoming, received) if received.number == 1 else None,
+                errors=lambda incoming, received: exact_errors(incoming, received) if received.number == 1 else None,
             ),
             "read it off": AdaptiveStrategy(
                 "known: the gradient is worked out from the stand-in, and the moments with it, round by round",
                 invert_update=lambda received, state: self.invert_update(received, state)[0],
-                entry_weights=self.trusted,
-                infer_state=self._track,
+                entry_weights=self.weigh_entries,
+                infer_state=self._infer_state,
                 title="undone by its formula",
             ),
             "signs alone": AdaptiveStrategy("known: the signs of the guess's gradient are compared", self._signs),
         }
 
     def stand_in(self, update: Params, state: ClientState) -> Update:
-        """What is sent instead of `update`, and the state with the moments of this round. Finite derivatives, also at 0."""
+        """Return what the client sends instead of `update`, and its state with the moments of this round.
+
+        The derivatives are finite, also at 0.
+        """
         number = _number(state)
         unit, eps = self.unit_and_eps(number)
         sent, carried = Params(), {**state, ROUND: torch.tensor(number)}
@@ -108,7 +111,7 @@ class AdaDefense(Defense):
         return sent, carried
 
     def unit_and_eps(self, number: int) -> tuple[float, float]:
-        """(u, e) of round `number`, which sends u * m / (sqrt(v) + e).
+        """Return (u, e) of round `number` (1 for the first), in which the client sends u * m / (sqrt(v) + e).
 
         >>> unit, eps = AdaDefense(variant=CODE).unit_and_eps(1)
         >>> f"{unit * 0.1 / 0.001**0.5:.3g} {eps / 0.001**0.5:.3g}"  # sends 0.001 g / (|g| + 3.16e-7)
@@ -119,51 +122,59 @@ class AdaDefense(Defense):
             return STEP * grow / shrink, self.eps
         return (1 / shrink, self.eps) if self.rule == "adagrad" else (grow / shrink, self.eps * grow)
 
-    # ------------------------------------------------------------ the attacker who reads it off
+    # ------------------------------------------------------------ the inversion
 
     def invert_update(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
-        """The gradient behind a stand-in of a client that carried `state`, and by how much each entry may be wrong.
+        """Compute the gradient from what the client sent, and the largest error of each entry.
 
-        s = sent / u = (a + b g) / (sqrt(c + d g^2) + e), with what the moments are without this round (a, c) and the weights of the new
-        gradient (b, d). Where nothing was before, |g| = e |s| / (b - sqrt(d) |s|); an entry is lost where |s| has been rounded to
-        b / sqrt(d): it counts as the nearest number below, and its error as infinite. Else g is a root of
-        (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0, solved again for s (1 + e / sqrt(c + d g^2)) to make up for e; of two that fit, the
-        one nearer the last gradient. Computed in float64.
+        s = sent / u = (a + b g) / (sqrt(c + d g^2) + e); a and c are the moments without this round, b and d the weights of the new
+        gradient. If the second moment was 0, |g| = e |s| / (b - sqrt(d) |s|); if |s| was rounded to b / sqrt(d), the entry is lost: it
+        gets the nearest number below and an infinite error. Otherwise g is a root of (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0,
+        solved repeatedly with s (1 + e / sqrt(c + d g^2)) to allow for e; of several roots that fit, the root nearest to the last
+        gradient. Computed in float64.
+
+        Args:
+            sent: what arrived.
+            state: the client's state before this round, as the attacker knows it.
         """
-        found, errors = self._read(sent, state)
-        return found, {name: error.abs() for name, error in errors.items()}
+        gradient, errors = self._invert_with_errors(sent, state)
+        return gradient, {name: error.abs() for name, error in errors.items()}
 
-    def _read(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
-        """The same with signed errors: those of the moments, by ratio_g dg + ratio_a da + ratio_v dv = 0, and beyond these the rounding."""
+    def _invert_with_errors(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
+        """Return the gradient as in `invert_update`, and its signed errors.
+
+        The errors follow from those of the moments by ratio_g dg + ratio_a da + ratio_v dv = 0, plus the rounding of what was sent.
+        """
         unit, eps = self.unit_and_eps(_number(state))
-        found, wrong = Params(), Params()
+        gradient, errors = Params(), Params()
         for name, value in sent.items():
             rounding = torch.finfo(value.dtype).eps
             s = double(value.detach()) / unit
             kept = (double(state.get(moment + name, torch.zeros_like(s))) for moment in (FIRST, SECOND, LAST, FIRST_ERROR, SECOND_ERROR))
             a, before, last, da, dv = kept
             a, da = self.beta1 * a, self.beta1 * da
-            first, diverged = self._first(s, eps, rounding)
-            g = torch.where(before > 0, self._later(s, a, before, eps, last), first)
+            first, diverged = self._solve_first(s, eps, rounding)
+            g = torch.where(before > 0, self._solve_later(s, a, before, eps, last), first)
             _, (derivative, by_a, by_v) = self._ratio(g, a, before, eps)
             gap, size = -(by_a * da + by_v * dv), derivative.abs().clamp(min=1e-300)
             gap = gap + torch.where(torch.where(gap == 0, g, gap) < 0, -1, 1) * rounding * s.abs()
             lost = (diverged & (before == 0)) | ~da.isfinite()
-            found[name], wrong[name] = g.to(value), torch.where(lost, torch.inf, gap / size * torch.where(derivative < 0, -1, 1)).to(value)
-        return found, wrong
+            gradient[name] = g.to(value)
+            errors[name] = torch.where(lost, torch.inf, gap / size * torch.where(derivative < 0, -1, 1)).to(value)
+        return gradient, errors
 
-    def trusted(self, sent: Params, state: ClientState) -> Params:
-        """How much each entry that was read counts: 1 / (error^2 + floor^2), divided by the median, at most MOST."""
-        found, wrong = self.invert_update(sent, state)
-        usual = torch.cat([g.flatten() for g in found.values()]).square().mean().sqrt()
-        weight = {name: 1 / (error.square() + (FLOOR * usual).square()) for name, error in wrong.items()}
+    def weigh_entries(self, sent: Params, state: ClientState) -> Params:
+        """Return the weight of each computed entry: 1 / (error^2 + floor^2), divided by the median, at most MOST."""
+        gradient, errors = self.invert_update(sent, state)
+        usual = torch.cat([g.flatten() for g in gradient.values()]).square().mean().sqrt()
+        weight = {name: 1 / (error.square() + (FLOOR * usual).square()) for name, error in errors.items()}
         middle = torch.cat([part.flatten() for part in weight.values()]).median()
         return {name: (part / middle).clamp(max=MOST) for name, part in weight.items()}
 
-    def _track(self, sent: Params, state: ClientState) -> ClientState:
-        found, errors = self._read(sent, state)
-        _, carried = self.stand_in(found, state)
-        for name, g in found.items():
+    def _infer_state(self, sent: Params, state: ClientState) -> ClientState:
+        gradient, errors = self._invert_with_errors(sent, state)
+        _, carried = self.stand_in(gradient, state)
+        for name, g in gradient.items():
             dg, da, dv = (
                 value.to(g) for value in (errors[name], *(state.get(kind + name, torch.zeros(())) for kind in (FIRST_ERROR, SECOND_ERROR)))
             )
@@ -175,15 +186,15 @@ class AdaDefense(Defense):
             }
         return carried
 
-    def _first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
-        """g of an entry without a history, and whether its size was lost."""
+    def _solve_first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
+        """Return the gradient of entries whose second moment was 0, and where its size was lost by rounding."""
         new = math.sqrt(self._new)
-        share = s * new / (1 - self.beta1)
-        gap = 1 - share.abs()
-        return eps / new * share / gap.clamp(min=rounding / 2), gap <= 0
+        fraction = s * new / (1 - self.beta1)
+        gap = 1 - fraction.abs()
+        return eps / new * fraction / gap.clamp(min=rounding / 2), gap <= 0
 
-    def _later(self, s: Tensor, a: Tensor, before: Tensor, eps: float, last: Tensor) -> Tensor:
-        """g of an entry with a history."""
+    def _solve_later(self, s: Tensor, a: Tensor, before: Tensor, eps: float, last: Tensor) -> Tensor:
+        """Return the gradient of entries whose second moment `before` was not 0; of several roots that fit, the nearest to `last`."""
         b = 1 - self.beta1
         c = before * self.beta2 if self.rule == "adam" else before
         fits = list[tuple[Tensor, Tensor]]()
@@ -203,7 +214,7 @@ class AdaDefense(Defense):
         return torch.stack([g for g, _ in fits]).gather(0, far.argmin(0, keepdim=True))[0]
 
     def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """(a + b g) / (sqrt(v) + e), and its derivatives by g, by a and by v before this round, entry by entry."""
+        """Return (a + b g) / (sqrt(v) + e), and its derivatives by g, by a and by the second moment before this round, for each entry."""
         return _derivatives(lambda g, a, v: (a + (1 - self.beta1) * g) / (_root(self._second(v, g)) + eps), g, a, before)
 
     # ------------------------------------------------------------ parts
@@ -212,7 +223,7 @@ class AdaDefense(Defense):
         def soft(name: str, g: Tensor) -> Tensor:
             return self._unit * (g / self._usual(g, received[name].dim())).tanh()
 
-        return changed(client, lambda update: {name: soft(name, g) for name, g in update.items()})
+        return change_update(client, lambda update: {name: soft(name, g) for name, g in update.items()})
 
     def _second(self, v: Tensor, g: Tensor) -> Tensor:
         square = g.square()
@@ -223,7 +234,10 @@ class AdaDefense(Defense):
         return self.beta2 * v + (1 - self.beta2) * square
 
     def _derivative(self, g: Tensor, dimensions: int) -> Tensor:
-        """0, with the derivative of scale * g / (|g| + rms(g)); the tensor is the last `dimensions` of g, guesses stand in front."""
+        """Return zeros that have the derivative of scale * g / (|g| + rms(g)).
+
+        The last `dimensions` axes of g are those of the parameter; axes before them count guesses.
+        """
         soft = self._unit * g / (g.abs() + self._usual(g, dimensions))
         return soft - soft.detach()
 
@@ -232,30 +246,30 @@ class AdaDefense(Defense):
 
     @property
     def _unit(self) -> float:
-        """What a large entry sends in the first round."""
+        """The size that is sent for a large entry in the first round."""
         unit, _ = self.unit_and_eps(1)
         return unit * (1 - self.beta1) / math.sqrt(self._new)
 
     @property
     def _new(self) -> float:
-        """What the newest square counts for in the second moment."""
+        """The weight of the newest square in the second moment."""
         return 1.0 if self.rule == "adagrad" else 1 - self.beta2
 
 
 def _number(state: ClientState) -> int:
-    """Which round it is for a client with this state."""
+    """Return the number of the round (1 for the first) that a client with this state is in."""
     return int(state.get(ROUND, torch.tensor(0))) + 1
 
 
-def _derivatives(value: Callable[..., Tensor], *at: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """A function of entries, and its derivatives by each of its arguments, entry by entry."""
+def _derivatives(function: Callable[..., Tensor], *arguments: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return the value of an elementwise function, and its derivative by each argument, for each entry."""
     with torch.enable_grad():
-        leaves = [one.detach().clone().requires_grad_() for one in at]
-        found = value(*leaves)
-        return found.detach(), torch.autograd.grad(found.sum(), leaves)
+        leaves = [argument.detach().clone().requires_grad_() for argument in arguments]
+        value = function(*leaves)
+        return value.detach(), torch.autograd.grad(value.sum(), leaves)
 
 
 def _root(v: Tensor) -> Tensor:
-    """sqrt(v), with derivative 0 where v = 0."""
+    """Return sqrt(v), with the derivative 0 where v = 0."""
     positive = v > 0
     return torch.where(positive, torch.where(positive, v, 1).sqrt(), 0)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import added, averaging, clip_by_norm
-from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
+from leakage.defenses._each import add_variance, average_rounds, clip_by_norm
+from leakage.defenses._per_example import clip_each_example, refuse_mixed_pictures
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
@@ -30,7 +30,7 @@ class DPSGD(Defense):
         "The limit alone changes little: set the noise multiplier to 0. "
         "At 1 no attack measured here shows a picture, and the model learns less."
     )
-    imitation = "it limits its own pictures likewise; the noise cannot be computed again"
+    imitation = "known: the gradients of the guess are clipped in the same way; the noise cannot be computed again"
     one_by_one = True
     source = "https://arxiv.org/abs/1607.00133"
 
@@ -43,17 +43,19 @@ class DPSGD(Defense):
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         refuse_mixed_pictures(model, self.short)
-        return one_by_one(client, "dp_sgd", self._clip, noise=lambda _step: self.noise_multiplier * self.max_grad_norm, step_rng=step_rng)
+        return clip_each_example(
+            client, "dp_sgd", self._clip, noise=lambda _step: self.noise_multiplier * self.max_grad_norm, step_rng=step_rng
+        )
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return one_by_one(client, "dp_sgd", self._clip)
+        return clip_each_example(client, "dp_sgd", self._clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
         """Return (z C / B)^2 for every entry; None where the gradients are noisy before they are clipped."""
-        return None if incoming else added({}, received, (self.noise_multiplier * self.max_grad_norm / received.pictures) ** 2)
+        return None if incoming else add_variance({}, received, (self.noise_multiplier * self.max_grad_norm / received.pictures) ** 2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("dp_sgd", self.surrogate, self.errors)}
+        return {**super().strategies(), "average the rounds": average_rounds("dp_sgd", self.surrogate, self.errors)}
 
     def effective_noise_multiplier(self, tensors: int) -> float:
         return self.noise_multiplier

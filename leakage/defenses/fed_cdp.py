@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import added, averaging, clip_each_by_norm
-from leakage.defenses._per_example import one_by_one, refuse_mixed_pictures
+from leakage.defenses._each import add_variance, average_rounds, clip_each_by_norm
+from leakage.defenses._per_example import clip_each_example, refuse_mixed_pictures
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
@@ -32,7 +32,7 @@ class FedCDP(Defense):
         "With many layers the same noise hides less than DP-SGD's, because every layer may say something. "
         "Compare both at noise multiplier 0.5."
     )
-    imitation = "it limits its own pictures likewise; the noise cannot be computed again"
+    imitation = "known: the gradients of the guess are clipped in the same way; the noise cannot be computed again"
     one_by_one = True
     source = "https://arxiv.org/abs/2107.01154"
     presets = {"a bound that falls": {"bound": 6.0, "last_bound": 2.0}}
@@ -48,17 +48,23 @@ class FedCDP(Defense):
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         refuse_mixed_pictures(model, self.short)
-        return one_by_one(client, "fed_cdp", self._clip, noise=lambda step: self.noise_multiplier * self.bound_at(step), step_rng=step_rng)
+        return clip_each_example(
+            client, "fed_cdp", self._clip, noise=lambda step: self.noise_multiplier * self.bound_at(step), step_rng=step_rng
+        )
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return one_by_one(client, "fed_cdp", self._clip)
+        return clip_each_example(client, "fed_cdp", self._clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
         """Return (z C / B)^2 for every entry, with C of this step in the first round; None where the gradients are noisy before."""
-        return None if incoming else added({}, received, (self.noise_multiplier * self.bound_at(received.step) / received.pictures) ** 2)
+        return (
+            None
+            if incoming
+            else add_variance({}, received, (self.noise_multiplier * self.bound_at(received.step) / received.pictures) ** 2)
+        )
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("fed_cdp", self.surrogate, self.errors)}
+        return {**super().strategies(), "average the rounds": average_rounds("fed_cdp", self.surrogate, self.errors)}
 
     def effective_noise_multiplier(self, tensors: int) -> float:
         """Return z / sqrt(tensors): every tensor may have the norm C, so all of them together C sqrt(tensors)."""

@@ -1,4 +1,4 @@
-"""FedKL: every channel is scaled and shifted by numbers that only the phone's own key opens."""
+"""FedKL: the client scales and shifts every channel by numbers that follow from a secret key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import as_before
+from leakage.defenses._each import keep_errors
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, generator, param
 
-SEEK = "known: all secret scales and shifts begin at their mean, from where attacks by Adam look for the true ones"
+SEEK = "known: all secret scales and shifts begin at their mean, and attacks by Adam search for the true ones from there"
 ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid}
 
 
 class Locked(nn.BatchNorm2d):
-    """BatchNorm whose scale and shift are not weights of the model but buffers, 1 and 0, in place of which the client puts its own."""
+    """BatchNorm whose scale and shift are buffers with the values 1 and 0, not weights; the client replaces them by its secret values."""
 
     def __init__(self, norm: nn.BatchNorm2d) -> None:
         super().__init__(norm.num_features, norm.eps, norm.momentum, affine=False, track_running_stats=norm.track_running_stats)
@@ -28,13 +28,13 @@ class Locked(nn.BatchNorm2d):
 
 @dataclass(frozen=True, kw_only=True)
 class FedKL(Defense):
-    """After every BatchNorm, which loses its own scale and shift: gamma x + beta, gamma = act(W k + b), beta = act(V k' + c) per channel.
+    """Replace scale and shift of every BatchNorm by gamma x + beta with gamma = act(W k + b), beta = act(V k' + c) for each channel.
 
-    The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), are the
-    client's own, two of each for every BatchNorm: neither they nor their gradients are sent. The other gradients depend on them.
-    An attacker who knows it takes the mean of what keys and locks can make (relu: 0.14, sigmoid: 0.5) for every gamma and beta, and from
-    there looks for all of them together with the pictures ("look for the scales"; attacks by Adam alone do); or replays the client with
-    gamma = 1 and beta = 0, as the server holds the model ("no scales"), or with those means ("expected scales").
+    The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), belong to
+    the client, two of each for every BatchNorm. Neither they nor their gradients are sent. The other gradients depend on them.
+    An adaptive attacker has three strategies. "look for the scales" starts every gamma and beta at the mean over all keys and locks
+    (relu: 0.14, sigmoid: 0.5) and searches for them together with the pictures (only attacks that use Adam do this). "no scales" replays
+    the client with gamma = 1 and beta = 0, as in the server's model. "expected scales" replays it with the means.
     Trained weights lose the scales and shifts that BatchNorm learned.
     Unlike the paper: the client does not train its lock layers, and every BatchNorm is locked; its code takes keys of 1024 numbers.
     Source: Ren et al. 2023 ("Gradient leakage defense with key-lock module for federated learning"); lengths: Hu et al. 2024.
@@ -42,13 +42,13 @@ class FedKL(Defense):
 
     title = "Secret scales in the network (FedKL)"
     short = "FedKL"
-    plain = "The phone scales and shifts every channel of its network by numbers that follow from a key of its own, and keeps both secret."
-    hint = "Needs a model with BatchNorm. Who does not know of it searches in vain; who does can look for the secret numbers too."
+    plain = "The phone scales and shifts every channel of its network by numbers that follow from a secret key. It sends neither."
+    hint = "Needs a model with BatchNorm. A naive attacker searches in vain; an adaptive attacker can search for the secret numbers too."
     elementwise = True
     needs = {"norm": "batch"}
     source = "https://arxiv.org/abs/2305.04095"
 
-    length: int = param(16, 1, 1024, "Numbers in each key: 16 for ResNet-20 and ResNet-32, 64 for larger ones.")
+    length: int = param(16, 1, 1024, "Numbers in each key: 16 for ResNet-20 and ResNet-32, 64 for larger networks.")
     activation: str = choice("relu", tuple(ACTIVATIONS), "The activation of scales and shifts: relu makes half of them 0, sigmoid none.")
 
     def change(self, model: nn.Module) -> nn.Module:
@@ -60,7 +60,7 @@ class FedKL(Defense):
         return model
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        secret = self.secret(model, step_rng(0))  # the same in every step and every round
+        secret = self.draw_secret(model, step_rng(0))  # the same in every step and every round
 
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             return client({**weights, **{name: value.to(x) for name, value in secret.items()}}, x, y, state)
@@ -69,31 +69,31 @@ class FedKL(Defense):
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
-            "look for the scales": AdaptiveStrategy(SEEK, latent_init=self.expect, optimize_latents=True, errors=as_before),
+            "look for the scales": AdaptiveStrategy(SEEK, latent_init=self.mean_scales, optimize_latents=True, errors=keep_errors),
             "no scales": AdaptiveStrategy("known: the model is replayed without the secret scales and shifts"),
             "expected scales": AdaptiveStrategy(
-                "known: the model is replayed with the mean of all that keys can make of them", latent_init=self.expect
+                "known: the model is replayed with the mean of all possible scales and shifts", latent_init=self.mean_scales
             ),
         }
 
-    def expect(self, model: nn.Module) -> Params:
-        """The mean of gamma, which is that of beta, in the place of every one."""
+    def mean_scales(self, model: nn.Module) -> Params:
+        """Return every gamma and beta (C,) filled with their common mean over keys and locks, under the names of their buffers."""
         rng = generator(0)
-        mean = float(torch.stack([self._opened(1000, rng) for _ in range(100)]).mean())
-        return _filled(model, lambda channels: torch.full((channels,), mean))
+        mean = float(torch.stack([self._draw_scales(1000, rng) for _ in range(100)]).mean())
+        return _fill_scales(model, lambda channels: torch.full((channels,), mean))
 
-    def secret(self, model: nn.Module, rng: torch.Generator) -> Params:
-        """gamma and beta (C,) of every BatchNorm, under the names of the buffers that hold 1 and 0."""
-        return _filled(model, lambda channels: self._opened(channels, rng))
+    def draw_secret(self, model: nn.Module, rng: torch.Generator) -> Params:
+        """Draw the gamma and beta (C,) of every BatchNorm, under the names of their buffers."""
+        return _fill_scales(model, lambda channels: self._draw_scales(channels, rng))
 
-    def _opened(self, channels: int, rng: torch.Generator) -> Tensor:
-        """act(W k + b), all drawn: (channels,)."""
+    def _draw_scales(self, channels: int, rng: torch.Generator) -> Tensor:
+        """Return act(W k + b) (channels,) for a random key k and a random lock layer (W, b)."""
         key, bound = torch.rand(self.length, generator=rng), self.length**-0.5
         weight, bias = ((2 * torch.rand(shape, generator=rng) - 1) * bound for shape in ((channels, self.length), (channels,)))
         return ACTIVATIONS[self.activation](weight @ key + bias)
 
 
-def _filled(model: nn.Module, values: Callable[[int], Tensor]) -> Params:
-    """Values (C,) for every gamma and beta, under the names of the buffers that stand for them."""
+def _fill_scales(model: nn.Module, values: Callable[[int], Tensor]) -> Params:
+    """Call `values` with the number of channels for every gamma and beta; return the results under the names of their buffers."""
     locked = [(name, layer.num_features) for name, layer in model.named_modules() if isinstance(layer, Locked)]
     return {f"{name}.{part}": values(channels) for name, channels in locked for part in ("weight", "bias")}

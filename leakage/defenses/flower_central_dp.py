@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.defenses._each import changed, clip_by_norm
+from leakage.defenses._each import change_update, clip_by_norm
 from leakage.engine.core import Client, Defense, Params, Received, StepRng, choice, param
 
 SERVER, CLIENT = "by the server", "by the phone"
@@ -30,7 +30,7 @@ class FlowerCentralDP(Defense):
         "Only noise on the phone, or adding up so that no single update is seen, changes that."
     )
     imitation = (
-        "known: the server holds the update before its own noise, so nothing hides it; where the phone shortens it, so does the guess"
+        "known: the server has the update before its own noise, so nothing hides it; if the phone shortens it, the guess is shortened too"
     )
     stage = "update"
     source = "https://flower.ai/docs/framework/how-to-use-differential-privacy.html"
@@ -39,15 +39,15 @@ class FlowerCentralDP(Defense):
     clipping_norm: float = param(1.0, 1e-6, 1e6, "The largest norm that an update may have (Flower's clipping_norm, C).")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        return changed(client, self.sent)
+        return change_update(client, self.clip)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return changed(client, self.sent)
+        return change_update(client, self.clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
         """Return the errors that came in; None where the client clips an update that is already noisy."""
         return None if incoming and self.clipping == CLIENT else incoming
 
-    def sent(self, update: Params) -> Params:
-        """Return what reaches the server."""
+    def clip(self, update: Params) -> Params:
+        """Return what reaches the server: the update, clipped if the client clips it."""
         return clip_by_norm(update, self.clipping_norm) if self.clipping == CLIENT else update

@@ -1,4 +1,4 @@
-"""Local differential privacy of Flower: what a phone sends is shortened, and gets noise of a size that is typed in by hand."""
+"""Local differential privacy of Flower: the client clips its update and adds noise whose size follows from given parameters."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from leakage.defenses._each import added, averaging, changed, clip_by_norm, drawn
+from leakage.defenses._each import add_variance, average_rounds, change_update, change_update_at_random, clip_by_norm
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
@@ -30,18 +30,16 @@ class FlowerLocalDP(Defense):
         "The sensitivity is typed in by hand: if it is below the limit, the promise is not kept. "
         "And it is a promise for a whole phone: compare with DP-SGD, which makes it for a picture."
     )
-    imitation = "known: it shortens its guess likewise; the noise cannot be computed again"
+    imitation = "known: the guess is shortened in the same way; the noise cannot be computed again"
     stage = "update"
     source = "https://github.com/adap/flower/blob/main/framework/py/flwr/client/mod/localdp_mod.py"
     presets = {"Epsilon 1, sensitivity as the limit": {"clipping_norm": 1.0}}
 
     clipping_norm: float = param(10.0, 1e-6, 1e6, "The largest norm that an update may have (Flower's clipping_norm, C).")
     sensitivity: float = param(
-        1.0, 0, 1e6, "How much one phone can change the update, as it is typed in. Below C the guarantee does not hold."
+        1.0, 0, 1e6, "How much one phone can change the update, as you state it. Below C the guarantee does not hold."
     )
-    epsilon: float = param(
-        1.0, 1e-3, 1e6, "Privacy budget as it is typed in. The proof of the formula for the noise needs a value below 1."
-    )
+    epsilon: float = param(1.0, 1e-3, 1e6, "Privacy budget, as you state it. The proof of the formula for the noise needs a value below 1.")
     delta: float = param(1e-5, 1e-12, 0.5, "Probability that the guarantee fails.")
 
     @property
@@ -54,18 +52,18 @@ class FlowerLocalDP(Defense):
             limited = clip_by_norm(update, self.clipping_norm)
             return {name: g + self.deviation * torch.randn(g.shape, generator=rng).to(g) for name, g in limited.items()}
 
-        return drawn(client, step_rng, "flower_local_dp", noisy)
+        return change_update_at_random(client, step_rng, "flower_local_dp", noisy)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return changed(client, lambda update: clip_by_norm(update, self.clipping_norm))
+        return change_update(client, lambda update: clip_by_norm(update, self.clipping_norm))
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
         """Return s^2 for every entry; None where the update is noisy before it is clipped."""
-        return None if incoming else added({}, received, self.deviation**2)
+        return None if incoming else add_variance({}, received, self.deviation**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        mean = averaging("flower_local_dp", errors=self.errors)
-        description = f"{mean.description}; the guess is shortened likewise"
+        mean = average_rounds("flower_local_dp", errors=self.errors)
+        description = f"{mean.description}; the guess is shortened in the same way"
         return {**super().strategies(), "average the rounds": replace(mean, description=description, surrogate=self.surrogate)}
 
     def effective_noise_multiplier(self, tensors: int) -> float:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import added, at_random, averaging
+from leakage.defenses._each import add_variance, average_rounds, change_tensors_at_random
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianNoise(Defense):
-    """g~ = g + N(0, scale^2), independently for every entry and every local step.
+    """Send g~ = g + N(0, scale^2), drawn independently for every entry and every local step.
 
-    Not differential privacy: nothing bounds the gradient, so no epsilon can be stated. An attacker who knows the noise cannot undo it
-    (`surrogate` is the identity); it can only average over rounds, where weights stay as they are, or lean on a stronger prior.
+    This is not differential privacy: nothing bounds the gradient, so no epsilon can be stated. An adaptive attacker cannot undo the noise
+    (`surrogate` is the identity). It can average over rounds while the weights stay the same, or use a stronger prior.
     Source: Zhu et al. 2019, section 5.1.
     """
 
@@ -33,11 +33,11 @@ class GaussianNoise(Defense):
         def noisy(g: Tensor, rng: torch.Generator) -> Tensor:
             return g + self.scale * torch.randn(g.shape, generator=rng).to(g)
 
-        return at_random(client, step_rng, "gaussian_noise", noisy)
+        return change_tensors_at_random(client, step_rng, "gaussian_noise", noisy)
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """The noise: scale^2 in every entry."""
-        return added(incoming, received, self.scale**2)
+        """Return the incoming variances plus that of the noise, scale^2, in every entry."""
+        return add_variance(incoming, received, self.scale**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("gaussian_noise", errors=self.errors)}
+        return {**super().strategies(), "average the rounds": average_rounds("gaussian_noise", errors=self.errors)}

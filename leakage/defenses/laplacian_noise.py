@@ -5,23 +5,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import added, at_random, averaging
+from leakage.defenses._each import add_variance, average_rounds, change_tensors_at_random
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaplacianNoise(Defense):
-    """g~ = g + Laplace(0, scale), independently for every entry and every local step; its standard deviation is scale * sqrt(2).
+    """Send g~ = g + Laplace(0, scale), drawn independently for every entry and every local step; its deviation is scale * sqrt(2).
 
-    Drawn as -scale * sign(u) * ln(1 - 2 |u|), u ~ U(-1/2, 1/2). As with Gaussian noise nothing bounds the gradient, so no epsilon can be
-    stated, and an attacker who knows the noise cannot undo it.
+    The noise is -scale * sign(u) * ln(1 - 2 |u|) with u ~ U(-1/2, 1/2). As with Gaussian noise, nothing bounds the gradient, so no
+    epsilon can be stated, and an adaptive attacker cannot undo the noise.
     Source: Zhu et al. 2019, section 5.1.
     """
 
     title = "Random noise with large outliers (Laplacian)"
     short = "Laplacian noise"
-    plain = "Before sending, the phone adds a random number to every entry of the gradient: mostly small ones, now and then a large one."
-    hint = "At the same scale it hides a little more than Gaussian noise, for it is 1.4 times as strong. Try 0.001, then 0.1."
+    plain = "Before sending, the phone adds a random number to every entry of the gradient: mostly a small number, sometimes a large one."
+    hint = "At the same scale it hides a little more than Gaussian noise, because it is 1.4 times as strong. Try 0.001, then 0.1."
     imitation = "the noise cannot be computed again, so knowing of it does not help here"
     elementwise = True
     published = Published("Published: no picture from 0.01 on.", "scale", (1e-3, 1e-2))
@@ -34,11 +34,11 @@ class LaplacianNoise(Defense):
             u = torch.rand(g.shape, generator=rng, dtype=torch.float64) - 0.5
             return g - self.scale * (u.sign() * torch.log1p(-2 * u.abs().clamp(max=0.5 - 2**-54))).to(g)
 
-        return at_random(client, step_rng, "laplacian_noise", noisy)
+        return change_tensors_at_random(client, step_rng, "laplacian_noise", noisy)
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """The noise: 2 scale^2 in every entry."""
-        return added(incoming, received, 2 * self.scale**2)
+        """Return the incoming variances plus that of the noise, 2 scale^2, in every entry."""
+        return add_variance(incoming, received, 2 * self.scale**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": averaging("laplacian_noise", errors=self.errors)}
+        return {**super().strategies(), "average the rounds": average_rounds("laplacian_noise", errors=self.errors)}

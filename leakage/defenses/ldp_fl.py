@@ -1,4 +1,4 @@
-"""LDP-FL: every entry becomes one of two numbers, at random, so that it is right on average."""
+"""LDP-FL: every entry is replaced at random by one of two numbers, so that the mean is right."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,56 +6,57 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import at_random, averaging, changed
+from leakage.defenses._each import average_rounds, change_tensors_at_random, change_update
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
 @dataclass(frozen=True, kw_only=True)
 class LDPFL(Defense):
-    """v = u within [c - r, c + r]; c + r / t is sent with probability 1/2 + t (v - c) / (2 r), else c - r / t.
+    """Clamp u to v in [c - r, c + r]; send c + r / t with probability 1/2 + t (v - c) / (2 r), otherwise c - r / t.
 
-    t = (e^eps - 1) / (e^eps + 1). So the mean of what is sent is v, and its deviation at least r sqrt(1 / t^2 - 1). Each entry keeps
-    eps-differential privacy by itself; all N of an update together N eps. The paper counts one: phones send their entries apart and
-    shuffled, so that nobody knows which belong together. Which weight an entry is of everybody knows, so of one phone alone shuffling
-    hides nothing; of several, it leaves what a sum leaves (secure aggregation).
-    An attacker who knows it cuts its guess off likewise, and averages over the rounds watched: nothing is biased within [c - r, c + r].
-    Unlike the paper: u is what the protocol sends, a change or a gradient, not the weight itself; c and r are the same for all layers.
+    t = (e^eps - 1) / (e^eps + 1). The mean of what is sent is v, and its standard deviation at least r sqrt(1 / t^2 - 1). Each entry alone
+    has eps-differential privacy; all N entries of an update together have N eps. The paper counts the eps of one entry, because the
+    clients send their entries separately and shuffled, so that nobody knows which entries belong to the same client. Everybody knows to
+    which weight an entry belongs. With one client, shuffling therefore hides nothing; with several, it leaves what a sum leaves (secure
+    aggregation).
+    An adaptive attacker clamps its guess in the same way, and averages over the rounds watched: within [c - r, c + r] the mean is unbiased.
+    Unlike the paper: u is the update that the protocol sends, not the weight itself; c and r are the same for all layers.
     Source: Sun et al. 2021 (LDP-FL, IJCAI).
     """
 
     title = "One of two numbers for each entry (LDP-FL)"
     short = "LDP-FL"
-    plain = "Of each change the phone sends only one of two numbers, drawn at random so that the average over many phones is right."
-    hint = "One round is mostly random. But the mean over many rounds is right: watch several, and average."
-    imitation = "known: it cuts its guess off likewise; the draw cannot be made again"
+    plain = "For each change the phone sends only one of two numbers, drawn at random so that the average over many phones is right."
+    hint = "One round is mostly random, but the mean over many rounds is right: watch several rounds and average them."
+    imitation = "known: the guess is cut off in the same way; the random draw cannot be repeated"
     stage = "update"
     elementwise = True
     source = "https://arxiv.org/abs/2007.15789"
 
     epsilon: float = param(1.0, 0.01, 50, "Privacy budget of each single entry.")
-    radius: float = param(0.05, 1e-9, 1e3, "How far from the centre an entry may be (r); what is further is cut off.")
-    center: float = param(0.0, -1e3, 1e3, "The middle of what an entry may be (c).")
+    radius: float = param(0.05, 1e-9, 1e3, "How far an entry may be from the centre (r); a larger distance is cut off.")
+    center: float = param(0.0, -1e3, 1e3, "The centre of the values that an entry may have (c).")
 
     @property
     def certainty(self) -> float:
-        """t = tanh(eps / 2)."""
+        """The number t = tanh(eps / 2)."""
         return math.tanh(self.epsilon / 2)
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        return at_random(client, step_rng, "ldp_fl", self.answered)
+        return change_tensors_at_random(client, step_rng, "ldp_fl", self.randomize)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return changed(client, lambda update: {name: self.cut(g) for name, g in update.items()})
+        return change_update(client, lambda update: {name: self.clamp(g) for name, g in update.items()})
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
-        mean = averaging("ldp_fl", errors=self._of_one_round)
-        description = f"{mean.description}; the guess is cut off likewise"
+        mean = average_rounds("ldp_fl", errors=self._of_one_round)
+        description = f"{mean.description}; the guess is cut off in the same way"
         return {**super().strategies(), "average the rounds": replace(mean, description=description, surrogate=self.surrogate)}
 
     def _of_one_round(self, _incoming: Params, received: Received) -> Params | None:
-        """(r / t)^2 - (v - c)^2, the mean over each tensor; of one round alone it is not known.
+        """Return the variance (r / t)^2 - (v - c)^2 of one round, as the mean over each tensor; None after one round.
 
-        The mean m of R rounds has E (m - c)^2 = (v - c)^2 + ((r / t)^2 - (v - c)^2) / R, from which (v - c)^2 follows.
+        The mean m of R rounds has E (m - c)^2 = (v - c)^2 + ((r / t)^2 - (v - c)^2) / R. For R > 1, (v - c)^2 follows from this.
         """
         rounds = int(received.state.get("ldp_fl.rounds", 0)) + 1
         if rounds == 1:
@@ -70,13 +71,13 @@ class LDPFL(Defense):
     def privacy_unit(self) -> str:
         return f"all that one phone holds, every number counted (for one number alone it is {self.epsilon:g})"
 
-    def cut(self, g: Tensor) -> Tensor:
-        """Entries within c - r and c + r."""
+    def clamp(self, g: Tensor) -> Tensor:
+        """Return the entries, clamped to [c - r, c + r]."""
         return g.clamp(self.center - self.radius, self.center + self.radius)
 
-    def answered(self, g: Tensor, rng: torch.Generator) -> Tensor:
-        """One draw for every entry; for derivatives it counts as the entry that was cut off."""
-        v = self.cut(g)
-        often = 0.5 + self.certainty * (v.detach() - self.center) / (2 * self.radius)
-        sign = torch.where(torch.rand(g.shape, generator=rng).to(g) < often, 1.0, -1.0).to(g)
+    def randomize(self, g: Tensor, rng: torch.Generator) -> Tensor:
+        """Replace every entry at random by one of the two numbers; the derivative is that of the clamped entry."""
+        v = self.clamp(g)
+        probability = 0.5 + self.certainty * (v.detach() - self.center) / (2 * self.radius)
+        sign = torch.where(torch.rand(g.shape, generator=rng).to(g) < probability, 1.0, -1.0).to(g)
         return self.center + sign * (self.radius / self.certainty) + (v - v.detach())

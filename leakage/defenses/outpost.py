@@ -1,4 +1,4 @@
-"""Outpost: prune, and add noise where it counts, now and then, less and less often."""
+"""Outpost: in some local steps, less and less often, the client prunes its gradient and adds noise to important entries."""
 
 import math
 from dataclasses import dataclass
@@ -6,49 +6,52 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import counted
+from leakage.defenses._each import count_step
 from leakage.defenses.pruning import Pruning
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 
-CLEAN = "outpost.clean."  # in a state: of the rounds before, the last of those with the fewest zeros, by parameter
+CLEAN = "outpost.clean."  # keys in the attacker's state, by parameter: the last of the earlier updates with the fewest zeros
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outpost(Defense):
-    """In local step i = 1, 2, ..., with probability 1 / (1 + decay * i): g~ = g * [|g| >= t] + N(0, (v * noise_base)^2) * [F >= q].
+    """In local step i = 1, 2, ..., with probability 1 / (1 + decay * i), send g * [|g| >= t] + N(0, (v * noise_base)^2) * [F >= q].
 
-    By tensor: v = min(Var(theta), 1), the risk; t such that floor(prune_base % of n) of its n entries lie below it; F = the mean of g^2
-    over the first dimension (the empirical Fisher), the same for all rows. q: such that phi % of all tensors' F, rounded up, reach it.
-    In the other steps g is sent as it is. A tensor of equal weights, such as BatchNorm's first scale, has risk 0 and gets no noise; nor
-    does one of a single number. An attacker who knows it leaves out what arrives as zero, as with pruning; the noise it cannot imitate.
-    But it need not: a step that was left as it is has fewer zeros, so of the rounds watched it takes the last of those with the fewest.
-    That is the gradient itself, bit by bit, where the weights stand still; all of 20 rounds are disturbed twice in 10^7 (decay 0.125).
-    The description leaves open, and here is chosen: F is taken before pruning; noise falls on pruned entries too; a layer is a parameter
-    tensor; v * noise_base is a deviation, not a variance; i counts the client's local steps over all rounds.
+    For each tensor, v = min(Var(theta), 1) is the risk; floor(prune_base % of n) of its n entries lie below t; F is the mean of g^2 over
+    the first dimension (the empirical Fisher information), the same for all rows. q is such that phi % of all tensors' F, rounded up,
+    reach it. In the other steps g is sent unchanged. A tensor with equal weights (such as a new BatchNorm's scale) or with a single entry
+    has risk 0 and gets no noise.
+    An adaptive attacker leaves out the entries that arrive as zero, as with pruning; it cannot imitate the noise. But an unchanged step
+    has fewer zeros: of the rounds watched, the attacker can take the last of those with the fewest zeros. If the weights stay the same,
+    this is the exact gradient; the probability that all of 20 rounds are changed is 2 in 10^7 (decay 0.125).
+    Chosen here, because the description leaves it open: F is computed before pruning; pruned entries get noise too; a layer is a
+    parameter tensor; v * noise_base is a standard deviation, not a variance; i counts the client's local steps over all rounds.
     Unlike the code: its function returns the gradient unchanged (it assigns to a local variable); its i is epoch * batch in the round.
     Source: Wang et al. 2023 (the link: 2024, in a journal); decay, phi, prune_base and noise_base as in the notes of their code.
     """
 
     title = "Dropped entries and fading noise (Outpost)"
     short = "Outpost"
-    plain = "Now and then, and less often with time, the phone drops small entries of the gradient and adds random numbers to others."
-    hint = "It protects early rounds most, when pictures leak most. Watch several rounds and attack a late one."
-    imitation = "what arrives as zero is left out of the guess too; the noise cannot be computed again"
+    plain = "In some rounds, less often with time, the phone drops small entries of the gradient and adds random numbers to others."
+    hint = "It protects mostly the early rounds, when pictures leak most. Watch several rounds and attack a late round."
+    imitation = "known: entries that arrive as zero are left out of the guess too; the noise cannot be computed again"
     elementwise = True
     source = "https://doi.org/10.1109/TNET.2024.3377655"
 
     prune_base: float = param(80, 0, 99.9, "Per cent of each layer's entries that are set to zero. 0: none.")
-    noise_base: float = param(0.8, 0, 10, "Deviation of the noise for a layer of risk 1. 0: no noise.")
-    phi: float = param(40, 0, 100, "Per cent of the entries that get noise: those that matter most to the model.")
-    decay: float = param(0.125, 0, 100, "How fast it becomes rare: 0.125 halves its probability after 8 local steps. 0: always.")
+    noise_base: float = param(0.8, 0, 10, "Standard deviation of the noise for a layer of risk 1. 0: no noise.")
+    phi: float = param(40, 0, 100, "Per cent of the entries that get noise: the entries that matter most to the model.")
+    decay: float = param(
+        0.125, 0, 100, "How fast the protection becomes rare: 0.125 halves its probability after 8 local steps. 0: always."
+    )
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             update, state = client(weights, x, y, state)
-            step, state = counted(state, "outpost")
+            step, state = count_step(state, "outpost")
             rng = step_rng(step)
             if float(torch.rand((), generator=rng)) < 1 / (1 + self.decay * (step + 1)):
-                update = self.perturbed(update, weights, rng)
+                update = self.perturb(update, weights, rng)
             return update, state
 
         return send
@@ -60,7 +63,7 @@ class Outpost(Defense):
         return {
             **super().strategies(),
             "take a clean round": AdaptiveStrategy(
-                "known: of the rounds watched it takes the last that was left as it is, which has the fewest zeros",
+                "known: of the rounds watched, the last with the fewest zeros is compared, because it was probably sent unchanged",
                 self.surrogate,
                 invert_update=self._cleanest,
                 infer_state=lambda received, state: {
@@ -73,22 +76,22 @@ class Outpost(Defense):
 
     @staticmethod
     def _cleanest(received: Params, state: ClientState) -> Params:
-        """What was received, or what was before if that had fewer zeros."""
+        """Return what was received, or the earlier update in the state if that has fewer zeros."""
         before = {name: state[CLEAN + name] for name in received if CLEAN + name in state}
-        return before if before and zeros(before) < zeros(received) else received
+        return before if before and count_zeros(before) < count_zeros(received) else received
 
-    def perturbed(self, update: Params, weights: Params, rng: torch.Generator) -> Params:
-        """The update, pruned and with noise; where either goes counts as constant."""
+    def perturb(self, update: Params, weights: Params, rng: torch.Generator) -> Params:
+        """Return the update, pruned and with noise; for derivatives, both masks count as constants."""
         fisher = {name: g.detach().square().mean(0) for name, g in update.items()}
-        matters = self._matters(fisher)
+        masks = self._noise_masks(fisher)
         result = Params()
         for name, g in update.items():
             noise = risk(weights[name]) * self.noise_base * torch.randn(g.shape, generator=rng).to(g)
-            result[name] = g * (g.detach().abs() >= self._pruning.threshold(g.detach().abs().flatten())) + noise * matters[name]
+            result[name] = g * (g.detach().abs() >= self._pruning.threshold(g.detach().abs().flatten())) + noise * masks[name]
         return result
 
-    def _matters(self, fisher: Params) -> dict[str, Tensor]:
-        """Where F is among the top phi % of all: masks of the shapes of `fisher`."""
+    def _noise_masks(self, fisher: Params) -> dict[str, Tensor]:
+        """Return masks of the shapes of `fisher` that mark the largest phi % of all its entries."""
         every = torch.cat([value.flatten() for value in fisher.values()])
         below = every.numel() - math.ceil(self.phi / 100 * every.numel())
         if below == every.numel():
@@ -101,11 +104,11 @@ class Outpost(Defense):
         return Pruning(fraction=self.prune_base / 100)
 
 
-def zeros(update: Params) -> int:
-    """How many entries are exactly zero."""
+def count_zeros(update: Params) -> int:
+    """Return how many entries of the update are exactly zero."""
     return sum(int((g == 0).sum()) for g in update.values())
 
 
 def risk(weight: Tensor) -> float:
-    """min(Var, 1) of a tensor's entries; 0 for a single one."""
+    """Return min(Var, 1) of a tensor's entries; 0 for a tensor with a single entry."""
     return min(float(weight.detach().var()), 1.0) if weight.numel() > 1 else 0.0

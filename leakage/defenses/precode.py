@@ -1,4 +1,4 @@
-"""PRECODE: before its last layer the network passes everything through a narrow, noisy gate; the noise stays on the phone."""
+"""PRECODE: a narrow layer with secret random noise before the last layer of the network."""
 
 import math
 from collections.abc import Iterable
@@ -8,25 +8,25 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.defenses._each import as_before, counted
+from leakage.defenses._each import count_step, keep_errors
 from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
 from leakage.engine.random_layer import RandomLayer, drawn
 from leakage.engine.tensor_names import name_in_model
 
 NAME = "bottleneck"
-SEEK = "known: the gate's noise begins at 0, from where attacks by Adam look for it together with the pictures"
+SEEK = "known: the gate's noise begins at 0, and attacks by Adam search for it together with the pictures from there"
 NO_SEQUENCE = (
-    "PRECODE goes before a last linear layer that follows others in a plain sequence; this model has none. "
-    "Choose another protection, or a model with one."
+    "PRECODE goes before a last linear layer that follows other layers in a plain sequence; this model has no such layer. "
+    "Choose another protection, or another model."
 )
-ONE_BY_ONE = "PRECODE draws noise for all pictures of a step, and another protection takes them one by one. Name PRECODE before it."
+ONE_BY_ONE = "PRECODE draws noise for all pictures of a step, and another protection takes the pictures one by one. Name PRECODE before it."
 
 
 class Bottleneck(RandomLayer):
-    """h (B, D) -> (mu, s) = encode(h) -> z = mu + softplus(s) eps (B, K) -> decode(z) (B, D); see `Precode`.
+    """The inserted layer: h (B, D) -> (mu, s) = encode(h) -> z = mu + softplus(s) eps (B, K) -> decode(z) (B, D); see `Precode`.
 
-    eps is a buffer (K,) of zeros, in place of which the client puts its own, (B, K), and an attacker what it searches.
+    eps is a buffer (K,) of zeros. The client replaces it by its noise (B, K), an attacker by the noise that it searches for.
     """
 
     eps: Tensor
@@ -39,7 +39,7 @@ class Bottleneck(RandomLayer):
         self.register_buffer("eps", torch.zeros(size), persistent=False)
 
     def draw(self, pictures: int, rng: torch.Generator) -> dict[str, Tensor]:
-        """eps (pictures, K), from a normal distribution."""
+        """Draw eps (pictures, K) from a standard normal distribution."""
         return {"eps": torch.randn((pictures, len(self.eps)), generator=rng)}
 
     def forward(self, h: Tensor) -> Tensor:
@@ -56,22 +56,23 @@ class Bottleneck(RandomLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class Precode(Defense):
-    """What enters the last linear layer, h (B, D), is replaced by h' = W z + c with z = mu + std eps, (mu, s) = V h + d, std = softplus(s).
+    """Replace the input h (B, D) of the last linear layer by h' = W z + c; z = mu + std eps, (mu, s) = V h + d, std = softplus(s).
 
-    z has `size` entries; eps ~ N(0, I) is drawn afresh for every picture and every local step and never leaves the phone.
+    z has `size` entries. eps ~ N(0, I) is drawn anew for every picture and every local step and never leaves the client.
     Loss: cross-entropy + beta KL(N(mu, std^2) || N(0, I)), the mean over the pictures of -1/2 sum (1 + 2 log std - mu^2 - std^2) in bits.
-    V, d, W and c belong to the model, which the server knows. With trained weights they are untrained: the model was trained without them.
-    An attacker who knows it replays the client with eps = 0. That is right for no gradient, but those before the gate depend on eps only
-    through what reaches them from above, so it compares these alone (`before`), unless told otherwise. Or it looks for eps, from 0 on,
-    together with the pictures, and compares all layers (attacks by Adam alone do; of several local steps or phones it looks for one eps).
-    A first linear layer with a bias is scaled by it and says the picture all the same.
+    V, d, W and c belong to the model, which the server knows. In a trained model they are untrained, because it was trained without them.
+    An adaptive attacker replays the client with eps = 0. This gives the exact gradient of no layer. But the layers before the gate depend
+    on eps only through the derivative that comes back from the gate. By default the attacker therefore compares these layers alone
+    (`names_before_gate`). "leave the noise out" compares all layers. "look for the noise" compares all layers and searches for eps,
+    starting at 0, together with the pictures (only attacks that use Adam; for several local steps or clients there is one common eps).
+    A first linear layer with a bias still reveals the picture: the noise only scales its gradient.
     Source: Scheliga et al. 2022, section 3; the attack on it: Balunovic et al. 2022, section 5.
     """
 
     title = "A noisy gate in the network (PRECODE)"
     short = "PRECODE"
     plain = "Before its last layer the network passes everything through a narrow gate, where the phone adds random noise in secret."
-    hint = "It troubles those who compare whole gradients. On the MLP try the bias attack: the first layer still holds the picture."
+    hint = "It misleads attacks that compare whole gradients. Try the bias attack on the MLP: the first layer still holds the picture."
     imitation = "known: the gate is replayed without its noise, which is secret"
     elementwise = True
     needs_structure = {"sequence": NO_SEQUENCE}
@@ -79,7 +80,7 @@ class Precode(Defense):
     source = "https://arxiv.org/abs/2108.04725"
 
     size: int = param(256, 1, 2048, "How many numbers pass the gate (K).")
-    beta: float = param(0.001, 0, 10, "How strongly they are kept close to pure noise while training (weight of the KL term, in bits).")
+    beta: float = param(0.001, 0, 10, "How strongly training keeps these numbers close to pure noise (weight of the KL term, in bits).")
 
     def change(self, model: nn.Module) -> nn.Module:
         names = [name for name, layer in model.named_modules() if isinstance(layer, nn.Linear)]
@@ -100,41 +101,41 @@ class Precode(Defense):
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "compare what comes before the gate": AdaptiveStrategy(
-                "known: only the layers before the gate are compared", entry_weights=_not_behind, title="compare before the gate"
+                "known: only the layers before the gate are compared", entry_weights=_weigh_before_gate, title="compare before the gate"
             ),
             "leave the noise out": AdaptiveStrategy(self.imitation),
             "look for the noise": AdaptiveStrategy(
-                SEEK, latent_init=_silent, optimize_latents=True, latent_per_picture=True, errors=as_before
+                SEEK, latent_init=_zero_noise, optimize_latents=True, latent_per_picture=True, errors=keep_errors
             ),
         }
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-            step, state = counted(state, "precode")
+            step, state = count_step(state, "precode")
             return client({**weights, **drawn(model, x, step_rng(step))}, x, y, state)
 
         return send
 
 
-def _silent(model: nn.Module) -> Params:
-    """No noise, under the name of the gate's buffer."""
+def _zero_noise(model: nn.Module) -> Params:
+    """Return zeros for the gate's noise, under the name of its buffer."""
     return {f"{name}.eps": torch.zeros_like(layer.eps) for name, layer in model.named_modules() if isinstance(layer, Bottleneck)}
 
 
-def _not_behind(received: Params, _state: ClientState) -> Params:
-    kept = before(received)
-    return {name: torch.zeros_like(g) for name, g in received.items() if name_in_model(name) not in kept}
+def _weigh_before_gate(received: Params, _state: ClientState) -> Params:
+    compared = names_before_gate(received)
+    return {name: torch.zeros_like(g) for name, g in received.items() if name_in_model(name) not in compared}
 
 
-def before(names: Iterable[str]) -> list[str]:
-    """Of an update's tensors, in the model's order, those before the gate: all that an attacker should compare with a guess.
+def names_before_gate(names: Iterable[str]) -> list[str]:
+    """Return the names of the tensors before the gate; `names` are those of an update, in the model's order.
 
-    >>> before(["linear1.weight", "linear1.bias", "bottleneck.encode.weight", "linear.weight"])
+    >>> names_before_gate(["linear1.weight", "linear1.bias", "bottleneck.encode.weight", "linear.weight"])
     ['linear1.weight', 'linear1.bias']
     """
-    found = list[str]()
+    before = list[str]()
     for name in names:
         if NAME in name.split("."):
             break
-        found.append(name)
-    return found
+        before.append(name)
+    return before

@@ -1,11 +1,11 @@
-"""Gradient pruning: send a part of the entries only."""
+"""Gradient pruning: the client sends only a part of the entries."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import changed, counted, none_added, within
+from leakage.defenses._each import change_update, count_step, exact_errors, snap_to_received
 from leakage.engine.core import (
     AdaptiveStrategy,
     Client,
@@ -21,20 +21,20 @@ from leakage.engine.core import (
     param,
 )
 
-LATEST = "pruning.latest."  # in a state: of the rounds before, what last arrived of every entry, by parameter
+LATEST = "pruning.latest."  # keys in the attacker's state, by parameter: the value of each entry that arrived last
 SCOPES = ("each tensor", "whole gradient", "random")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pruning(Defense):
-    """The `fraction` of entries of smallest magnitude is set to zero: g~ = g * [|g| >= t].
+    """Set the `fraction` of entries of smallest magnitude to zero: g~ = g * [|g| >= t].
 
-    The threshold t is such that floor(fraction * n) of n entries lie below it: of each tensor's, or of all that the gradient has.
-    Scope "random": floor(fraction * n) entries of each tensor, drawn afresh in every step; the others are sent as they are, not enlarged.
-    Feedback: what was not sent is added to the next gradient, a = g + r, send a~, r <- a - a~; all is sent in the end.
-    An adaptive attacker compares the entries that arrived. Where the smallest were pruned, it also compares the others, as far as they
-    are larger in its guess than the smallest that arrived. What feedback adds from earlier steps it cannot know. Where randomness
-    decides, every round brings other entries: those of R rounds together are 1 - fraction^R of all.
+    floor(fraction * n) of n entries lie below the threshold t; the n entries are those of one tensor, or of the whole gradient.
+    Scope "random" sets floor(fraction * n) entries of each tensor to zero, drawn anew in every step; the others are sent unchanged.
+    With feedback, the client adds what it did not send to the next gradient: a = g + r, send a~, r <- a - a~. In the end all is sent.
+    An adaptive attacker compares the entries that arrived. If the smallest entries were pruned, it can also compare a pruned entry, where
+    the entry of the guess is larger than the smallest entry that arrived. It does not know what feedback adds from earlier steps. With
+    scope "random", every round brings other entries: R rounds together bring the fraction 1 - fraction^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -49,21 +49,25 @@ class Pruning(Defense):
     source = "https://arxiv.org/abs/1906.08935"
 
     fraction: float = param(0.9, 0, 0.999, "Fraction of the entries set to zero. 0 switches it off.")
-    scope: str = choice("each tensor", SCOPES, "The smallest of each tensor, the smallest of the whole gradient, or any, at random.")
-    feedback: bool = flag(False, "What was not sent is added to the next gradient, so that nothing is lost in the long run.")
+    scope: str = choice(
+        "each tensor",
+        SCOPES,
+        "Which entries are set to zero: the smallest of each tensor, the smallest of the whole gradient, or random ones.",
+    )
+    feedback: bool = flag(False, "Entries that were not sent are added to the next gradient, so that nothing is lost in the long run.")
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        owed = f"pruning.{step_rng(0).initial_seed()}.owed."  # of this pruning: an experiment may have two
+        owed = f"pruning.{step_rng(0).initial_seed()}.owed."  # keys of this defense alone: an experiment may have two prunings
 
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             update, state = client(weights, x, y, state)
-            step, after = counted(state, "pruning")
+            step, after = count_step(state, "pruning")
             if self.scope == "random":
                 state = after
             if self.feedback:
                 update = {name: g + state.get(owed + name, 0) for name, g in update.items()}
-            kept = self.kept(update, step_rng(step))
-            sent = {name: g * kept[name] for name, g in update.items()}
+            masks = self.masks_sent(update, step_rng(step))
+            sent = {name: g * masks[name] for name, g in update.items()}
             if self.feedback:
                 state = state | {owed + name: (g - sent[name]).detach() for name, g in update.items()}
             return sent, state
@@ -71,18 +75,18 @@ class Pruning(Defense):
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Keep the entries that survived in `received`."""
-        arrived = self.arrived(received)
-        return changed(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
+        """Keep the entries that were not pruned in `received`."""
+        arrived = self.mask_arrived(received)
+        return change_update(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "what arrived": AdaptiveStrategy(self.imitation, self.surrogate, errors=self.errors),
             "what arrived, and bounds": AdaptiveStrategy(
-                "known: entries that survived are compared, and the others must be smaller than those",
-                lambda client, received: within(client, received, self.slack(received)),
+                "known: entries that survived are compared, and the other entries must be smaller",
+                lambda client, received: snap_to_received(client, received, self.slack(received)),
                 exact=True,
-                errors=lambda incoming, received: None if self._owes(received) else none_added(incoming, received),
+                errors=lambda incoming, received: None if self._owes(received) else exact_errors(incoming, received),
             ),
             "collect the rounds": AdaptiveStrategy(
                 "known: entries that survived in any of the rounds watched are put together and compared",
@@ -98,18 +102,22 @@ class Pruning(Defense):
         }
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """None of its own, and none in entries that were pruned.
+        """Return the incoming errors of the entries that arrived; the defense adds none.
 
-        Not known of several gradients, nor what feedback adds, nor of the largest of noisy entries: their noise is larger than usual.
+        None (unknown) for several gradients, after feedback, and if the largest of noisy entries were kept, because their noise is
+        larger than usual.
         """
         if self._owes(received) or not received.single or (incoming and self.scope != "random"):
             return None
-        arrived = self.arrived(received.update)
+        arrived = self.mask_arrived(received.update)
         return {name: variance * arrived[name] for name, variance in incoming.items()}
 
     def slack(self, received: Params) -> Params:
-        """How far an entry can be from the one received: 0 where it arrived, else up to the smallest that did; of random ones, anything."""
-        arrived = self.arrived(received)
+        """Return how far each entry can be from the received entry.
+
+        0 for an entry that arrived; otherwise the smallest magnitude that arrived, or infinity with scope "random".
+        """
+        arrived = self.mask_arrived(received)
         least = {name: g.abs().where(g != 0, torch.inf).min() for name, g in received.items()}
         if self.scope == "whole gradient":
             least = dict.fromkeys(least, torch.stack(list(least.values())).min())
@@ -117,22 +125,22 @@ class Pruning(Defense):
             least = {name: torch.full_like(value, torch.inf) for name, value in least.items()}
         return {name: torch.where(kept, 0, least[name]) for name, kept in arrived.items()}
 
-    def arrived(self, received: Params) -> dict[str, Tensor]:
-        """Which entries were not pruned.
+    def mask_arrived(self, received: Params) -> dict[str, Tensor]:
+        """Return masks of the entries that were not pruned.
 
-        Unlike a plain mask of the nonzero entries, a tensor (or gradient) with more zeros than pruning makes is kept whole: its threshold
-        was 0, so its zeros are real (black pixels, dead units) and tell the attacker something. With random entries they may be either.
+        A tensor (or gradient) with more zeros than pruning makes counts as a whole: its threshold was 0, so its zeros are real (black
+        pixels, dead units) and inform the attacker. With scope "random" the masks are those of the nonzero entries.
         """
         arrived = {name: g != 0 for name, g in received.items()}
         groups = [list(received)] if self.scope == "whole gradient" else [[name] for name in received]
         for names in groups if self.scope != "random" else []:
             zeros = sum(int((~arrived[name]).sum()) for name in names)
-            if zeros > self.dropped(sum(arrived[name].numel() for name in names)):
+            if zeros > self.count_dropped(sum(arrived[name].numel() for name in names)):
                 arrived |= {name: torch.ones_like(arrived[name]) for name in names}
         return arrived
 
-    def kept(self, update: Params, rng: torch.Generator) -> dict[str, Tensor]:
-        """Which entries are sent, as masks by name."""
+    def masks_sent(self, update: Params, rng: torch.Generator) -> dict[str, Tensor]:
+        """Return masks of the entries that are sent, by parameter."""
         if self.scope == "random":
             return {name: self._drawn(g, rng) for name, g in update.items()}
         sizes = {name: g.detach().abs() for name, g in update.items()}
@@ -141,24 +149,24 @@ class Pruning(Defense):
             return {name: size >= threshold for name, size in sizes.items()}
         return {name: size >= self.threshold(size.flatten()) for name, size in sizes.items()}
 
-    def dropped(self, count: int) -> int:
-        """How many of `count` entries pruning sets to zero."""
+    def count_dropped(self, count: int) -> int:
+        """Return how many of `count` entries pruning sets to zero."""
         return int(self.fraction * count)
 
     def threshold(self, sizes: Tensor) -> Tensor:
-        """The smallest magnitude (n,) that is kept."""
-        return sizes.kthvalue(self.dropped(len(sizes)) + 1).values
+        """Return the smallest of the magnitudes `sizes` (n,) that is sent."""
+        return sizes.kthvalue(self.count_dropped(len(sizes)) + 1).values
 
     def _owes(self, received: Received) -> bool:
-        """Whether what was not sent earlier has been added to the gradient."""
+        """Return whether the client may have added entries of earlier rounds to this gradient."""
         return self.feedback and received.number > 1
 
     def _drawn(self, g: Tensor, rng: torch.Generator) -> Tensor:
         mask = torch.ones(g.numel(), dtype=torch.bool)
-        mask[torch.randperm(g.numel(), generator=rng)[: self.dropped(g.numel())]] = False
+        mask[torch.randperm(g.numel(), generator=rng)[: self.count_dropped(g.numel())]] = False
         return mask.view(g.shape).to(g.device)
 
 
 def _collected(received: Params, state: ClientState) -> Params:
-    """What last arrived of every entry; 0 of one that never did."""
+    """Return the value of each entry that arrived last; 0 for an entry that never arrived."""
     return {name: torch.where(g != 0, g, state.get(LATEST + name, torch.zeros_like(g))) for name, g in received.items()}

@@ -68,7 +68,7 @@ def _statistics(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, 
 
 def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Ask about many watched rounds, if just one is watched and an adaptive attacker can average rounds."""
-    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(averaging=True)]
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).strategies_with(averaging=True)]
     if not ways or experiment.attacked_round > 1 or experiment.aggregation:
         return {}
     assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0]})
@@ -78,7 +78,7 @@ def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
 
 def _accomplice(experiment: Experiment, known: Catalog, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
     """Ask about a colluding client, if several rounds are watched and an adaptive attacker can use such a client."""
-    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).named(colluding=True)]
+    ways = [name for part in experiment.defenses[-1:] for name in known.defenses.get(part.id).strategies_with(colluding=True)]
     others = [picture for picture in spare if picture not in experiment.pictures]
     if not ways or experiment.attacked_round == 1 or experiment.assume.accomplice or not others or experiment.task != "classes":
         return {}

@@ -82,7 +82,7 @@ def attackers(asked: Experiment, known: Catalog) -> list[str]:
 
 def averaging(known: Catalog) -> set[str]:
     """Return the names of the strategies that average several rounds."""
-    return {name for entry in known.defenses for name in entry.named(averaging=True)}
+    return {name for entry in known.defenses for name in entry.strategies_with(averaging=True)}
 
 
 def fits(entry: AttackEntry, asked: Experiment) -> bool:

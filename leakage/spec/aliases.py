@@ -1,4 +1,4 @@
-"""Names that files, stores and addresses of earlier versions use: the one place that knows them. No torch."""
+"""The only list of names that files, stores and addresses of earlier versions use. No torch."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -74,22 +74,22 @@ def setting_today(key: str) -> str:
 
 
 def settings_today(address: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of an address under today's names of the fields; one that it has under both keeps today's value."""
+    """Return the settings of an address under today's names; if a setting has both names, the value under today's name counts."""
     return {setting_today(key): value for key, value in address.items()} | {
         key: value for key, value in address.items() if setting_today(key) == key
     }
 
 
 def verdict_today(word: str) -> str:
-    """The word of a verdict, also of one that an earlier version wrote."""
+    """Return today's word for a verdict, which an earlier version may have written."""
     return EARLIER_VERDICTS.get(word, word)
 
 
 def names_of(name: str) -> tuple[str, ...]:
-    """A field's name today, then its earlier ones."""
+    """Return a field's name today and its earlier names, in this order."""
     return name, *EARLIER[name]
 
 
 def also_as_before(name: str) -> AliasChoices:
-    """Reads a field under today's name, and under those of earlier versions; it is written under today's alone."""
+    """Return aliases with which pydantic reads a field under today's name and earlier names; it is written under today's name."""
     return AliasChoices(*names_of(name))

@@ -1,6 +1,6 @@
 """The plug-ins described as data, so that pages build menus, sliders and help without importing torch.
 
-The dispatcher has them written down (`leakage.workers.plugin_catalog`), which imports them all; reading needs no torch.
+`leakage.workers.plugin_catalog`, run by the dispatcher, imports all plug-ins and writes the catalog. Reading it needs no torch.
 """
 
 import hashlib
@@ -26,9 +26,9 @@ from leakage.spec.fields import CatalogError as CatalogError
 from leakage.spec.fields import Field as Field
 from leakage.spec.words import short_repr
 
-LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols whose phones train by themselves
+LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols with local training
 PACKAGE = Path(__file__).parent.parent
-SOURCES = (  # of results: what is hashed, below the package
+SOURCES = (  # the files on which results depend, and which are hashed; relative to the package
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
     *(
         f"spec/{name}.py"
@@ -39,7 +39,7 @@ SOURCES = (  # of results: what is hashed, below the package
 
 
 class Entry(BaseModel, Declarations):
-    """One plug-in as data: what it declares, and what is found out about it."""
+    """One plug-in as data: its declarations, its fields, and what was derived from its class."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -50,7 +50,14 @@ class Entry(BaseModel, Declarations):
     fields: tuple[Field, ...]
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Every field with its value, defaults filled in. Raises CatalogError for unknown names and values out of range."""
+        """Return all fields with their values, defaults filled in.
+
+        Args:
+            given: name of a field -> its value.
+
+        Raises:
+            CatalogError: for an unknown name or a value that is not allowed.
+        """
         known = {field.name: field for field in self.fields}
         for name in given:
             if name not in known:
@@ -90,20 +97,22 @@ class DefenseEntry(Entry, DefenseDeclarations):
 
     @property
     def default_strategy(self) -> StrategyEntry:
-        """The strategy of an attacker that chose none."""
+        """The first strategy, which an attacker uses unless the experiment names another."""
         return next(iter(self.strategies.values()))
 
     def strategy(self, name: str) -> StrategyEntry:
-        """The strategy of this name, or the default one where the defense has none of this name."""
+        """Return the strategy of this name, or the default strategy if the defense has none of this name."""
         return self.strategies.get(name, self.default_strategy)
 
-    def named(self, **declared: bool) -> list[str]:
-        """The names of the strategies that declare all of this.
+    def strategies_with(self, **declared: bool) -> list[str]:
+        """Return the names of the strategies that have all of these declarations.
 
         Args:
             declared: attributes of a strategy, and their values.
         """
-        return [name for name, own in self.strategies.items() if all(getattr(own, key) == value for key, value in declared.items())]
+        return [
+            name for name, strategy in self.strategies.items() if all(getattr(strategy, key) == value for key, value in declared.items())
+        ]
 
 
 class ProtocolEntry(Entry, ProtocolDeclarations):
@@ -123,7 +132,7 @@ class ModelEntry(Entry, ModelDeclarations):
     kind = "model"
 
 
-ENTRIES: dict[str, type[Entry]] = {own.kind: own for own in (AttackEntry, DefenseEntry, ProtocolEntry, ModelEntry)}
+ENTRIES: dict[str, type[Entry]] = {entry.kind: entry for entry in (AttackEntry, DefenseEntry, ProtocolEntry, ModelEntry)}
 E = TypeVar("E", bound=Entry, covariant=True)
 
 
@@ -144,11 +153,11 @@ class Entries(Collection[E]):
         return entry in self.all
 
     def find(self, name: str) -> E | None:
-        """The plug-in of that id; None where it is gone, as it may be from an old run."""
+        """Return the plug-in with the id `name`; None if it does not exist, as in an old run whose plug-in was removed."""
         return next((entry for entry in self.all if entry.id == name), None)
 
     def get(self, name: str) -> E:
-        """The plug-in of that id. Raises CatalogError, listing what there is."""
+        """Return the plug-in with the id `name`; raise CatalogError with the known ids if it does not exist."""
         if found := self.find(name):
             return found
         raise CatalogError(f"{self.kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.all)}.")
@@ -171,23 +180,24 @@ class Catalog:
 
     @property
     def aggregations(self) -> list[ProtocolEntry]:
-        """The protocols that add up the updates of another one's clients, by title; the first is the default."""
+        """The protocols that add up the updates of another protocol's clients, by title; the first is the default."""
         return sorted((entry for entry in self.protocols if entry.is_aggregation), key=lambda entry: entry.title)
 
     def of(self, kind: str) -> Entries[Entry]:
-        """The plug-ins of a kind that is known only at run time."""
+        """Return the plug-ins of a kind: "attack", "defense", "protocol" or "model"."""
         found: Entries[Entry] = getattr(self, KINDS[kind])
         return found
 
     def strategy_title(self, name: str) -> str:
-        """The title of an adaptive strategy, whatever defense offers it; its name where none does."""
+        """Return the title of an adaptive strategy; its name if no defense offers it."""
         return next((entry.strategies[name].title for entry in self.defenses if name in entry.strategies), name)
 
 
 def version() -> str:
-    """A hash of all that a result can depend on, and of nothing else: it keys the catalog, and runs are shared between equal versions.
+    """Return a hash of all files on which a result can depend, and of no others.
 
-    Read from the disk at every call: a web server that runs for weeks must see that a plug-in was added.
+    The catalog is valid for one version, and runs of equal versions are shared. The files are read at every call, because a web server
+    that runs for weeks must notice a new plug-in.
     """
     digest = hashlib.sha256()
     for file in sources():
@@ -197,36 +207,36 @@ def version() -> str:
 
 
 def sources() -> list[Path]:
-    """The files of all that a result can depend on: code, and cards of trained models and generators, which hold the weights' hashes."""
+    """List the files on which a result can depend: code, and the cards of trained models and generators with the weights' hashes."""
     code = sorted({file for pattern in SOURCES for file in PACKAGE.glob(pattern)})
     cards = ("checkpoints/*/card.json", "generators/*.json", "inverters/*/card.json")
     return code + sorted(card for pattern in cards for card in ROOT.glob(f"assets/{pattern}"))
 
 
 def text(catalog: Catalog) -> str:
-    """The catalog as JSON, as `read` reads it."""
+    """Return the catalog as JSON, in the form that `read` reads."""
     kinds = {KINDS[kind]: [entry.model_dump(mode="json") for entry in catalog.of(kind)] for kind in KINDS}
     return json.dumps({"version": catalog.version, **kinds}, indent=1)
 
 
 def read(path: Path) -> Catalog | None:
-    """The catalog at `path`, or None when there is none or it describes other files than those on disk."""
+    """Read the catalog at `path`; return None if there is none, or if it describes other files than those on disk."""
     try:
         raw = json.loads(path.read_text())
         return make_catalog(raw["version"], raw) if raw["version"] == version() else None
-    except (OSError, ValueError, KeyError, TypeError):  # not there, cut short, or of a newer program than this process
+    except (OSError, ValueError, KeyError, TypeError):  # missing, incomplete, or written by a newer version of the program
         return None
 
 
 def make_catalog(version: str, plugins: Mapping[str, Iterable[Mapping[str, Any]]]) -> Catalog:
-    """Make a catalog of what is given of each plug-in.
+    """Make a catalog from plain data.
 
     Args:
-        version: the hash of the files from which this was read.
-        plugins: the folder of a kind -> what the entries of its plug-ins hold.
+        version: the hash of the files that describe the plug-ins.
+        plugins: folder of a kind -> the fields of the entry of each plug-in.
 
     Raises:
-        ValueError: for what is not an entry.
+        ValueError: if an entry is not valid.
     """
     kinds: dict[str, Any] = {
         folder: Entries(kind, tuple(map(ENTRIES[kind].model_validate, plugins[folder]))) for kind, folder in KINDS.items()

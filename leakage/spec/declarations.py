@@ -12,12 +12,14 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-Structure: TypeAlias = Literal["linear", "sequence"]  # of a model: its last layer with weights is linear; that follows others in a sequence
+Structure: TypeAlias = Literal[
+    "linear", "sequence"
+]  # of a model: the last layer with weights is linear; this layer follows others in a sequence
 
 
 @dataclass(frozen=True)
 class Travels:
-    """What a protocol sends and what its clients keep, in words. Without these a page speaks of an update, and of what it does."""
+    """What a protocol sends and what its clients keep, in words. Without these words a page speaks of "the update"."""
 
     what: str = "update"
     """What is sent, to stand after "the"."""
@@ -26,40 +28,44 @@ class Travels:
     without_steps: str = ""
     """What a client does that takes no local steps."""
     proximal: bool = False
-    """A page draws that the local steps are pulled back to the weights received."""
+    """Whether a page draws that the local steps are pulled back to the received weights."""
     imitated: str = ""
-    """What an adaptive attacker does about it; {steps} stands for the local steps."""
+    """What an adaptive attacker does about the protocol; {steps} stands for the local steps."""
     overlooked: str = ""
     """What a naive attacker overlooks besides the local steps."""
     one_step: bool = False
     """After a single local step, what is sent is the gradient times a number that everybody knows."""
     other_sums: Mapping[str, str] = field(default_factory=dict)
-    """Of an aggregation: what arrives beside the sum. The field that switches it on, or counts its clients -> words with {field}."""
+    """Of an aggregation: what arrives beside the sum. Name of a field, which is a switch or a number of clients -> text with {field}."""
     receiver: str = "the server"
     """Of an aggregation: where the sum arrives and is attacked."""
 
     def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
-        """Say in words what arrives beside the sum of all clients; a sum over all of them does not count.
+        """Return in words what arrives beside the sum of all clients, apart from a second sum of all clients.
+
+        Args:
+            fields: the fields of the aggregation.
+            clients: the number of clients in the sum.
 
         >>> ring = Travels(other_sums={"place": "the sum of {place}", "colluding": "one update"})
         >>> [ring.beside_sum({"place": place, "colluding": place == 1}, 2) for place in (1, 2)]
         ['the sum of 1 phone and one update', '']
         """
-        held = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < clients}
-        many = {name: f"{count} phone{'' if count == 1 else 's'}" for name, count in held.items()}
-        return " and ".join(self.other_sums[name].format(**many) for name in held)
+        active = {name: fields[name] for name in self.other_sums if fields[name] is True or 0 < fields[name] < clients}
+        counts = {name: f"{count} phone{'' if count == 1 else 's'}" for name, count in active.items()}
+        return " and ".join(self.other_sums[name].format(**counts) for name in active)
 
 
 @dataclass(frozen=True)
 class Published:
-    """From which strength on a protection was reported to stop DLG."""
+    """The strength at which a protection was reported to stop DLG."""
 
     words: str
     """The report in a sentence."""
     field: str = ""
-    """The number that is the strength, if it is one."""
+    """The field that is the strength. Empty: no single field is."""
     ends: tuple[float, float] = (0.0, 0.0)
-    """Of that number: where the attack began to fail, and where it failed for certain."""
+    """The value of that field at which the attack began to fail, and the value at which it always failed."""
 
 
 class Declarations:
@@ -120,9 +126,9 @@ class DefenseDeclarations(Declarations):
     one_by_one: bool = False
     """The defense asks for the gradient of each picture of a local step separately."""
     needs_step: str = ""
-    """What pages say where the defense acts on a step after another one took its pictures one by one. Empty: that is possible."""
+    """What pages say if another defense before this one takes the pictures of a step one by one. Empty: that is possible."""
     published: Published | None = None
-    """From which strength on the defense was reported to stop DLG."""
+    """The strength at which the defense was reported to stop DLG."""
     backfires: str = ""
     """Why an attacker that knows the defense does worse, where that was measured."""
 
@@ -137,7 +143,7 @@ class ProtocolDeclarations(Declarations):
     travels: Travels = Travels()
     """What is sent, what the client keeps, and what attackers make of it, in words."""
     elementwise: bool = False
-    """Weights may have a dimension in front: several guesses are replayed at once, each with weights of its own."""
+    """Weights may have an extra first dimension: several guesses are replayed at once, each with its own weights."""
 
 
 class ModelDeclarations(Declarations):
@@ -146,7 +152,7 @@ class ModelDeclarations(Declarations):
     smallest: int = 1
     """The shortest side of a picture that the model can take, in pixels."""
     smallest_alone: int = 1
-    """The same for a picture that is alone in a local step whose statistics BatchNorm takes."""
+    """The shortest side of a picture that is alone in a local step, if BatchNorm uses the statistics of the step."""
     structure: tuple[Structure, ...] = ("linear", "sequence")
     """How the model is built, as defenses may need it."""
 
@@ -167,12 +173,12 @@ class StrategyDeclarations:
     colluding: bool = False
     """The strategy needs a client that works with the attacker: the state holds its gradient, by ACCOMPLICE and parameter."""
     optimize_latents: bool = False
-    """`latent_init` is only where attacks start that optimize the client's hidden values together with the pictures."""
+    """Attacks optimize the client's hidden values together with the pictures, and start from `latent_init`."""
     latent_per_picture: bool = False
-    """Each picture has its own value of the buffers of `latent_init`, so attacks give them a dimension for the pictures in front."""
+    """Each picture has its own values in the buffers of `latent_init`, so attacks add a first dimension for the pictures."""
 
 
-DECLARED: dict[str, type] = {  # whose declarations they are, as a heading -> where these are written
+DECLARED: dict[str, type] = {  # heading -> the class with these declarations
     "Every plug-in": Declarations,
     "An attack": AttackDeclarations,
     "A defense": DefenseDeclarations,

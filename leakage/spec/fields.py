@@ -26,16 +26,21 @@ class Field:
     help: str
     """The sentence beside its widget."""
     low: int | float | None = None
-    """The smallest number allowed; None: it is no number."""
+    """The smallest number allowed. None: the field is no number."""
     high: int | float | None = None
-    """The largest number allowed."""
+    """The largest number allowed. None: the field is no number."""
     options: tuple[str, ...] = ()
     """The words allowed."""
     syntax: str = ""
-    """Of a free text: a name of `syntax.SYNTAXES`."""
+    """The name of the syntax of a free text, in `syntax.SYNTAXES`. Empty: the field is no free text."""
 
     def read(self, word: str, where: str) -> Any:
-        """The value that a word means, as an address or a file of text holds it. Raises CatalogError."""
+        """Convert a word of an address or a text file to the field's value; raise CatalogError if it is not allowed.
+
+        Args:
+            word: the value as text, for example "true" or "0.5".
+            where: the plug-in, for the error message.
+        """
         value: Any = {"true": True, "false": False}.get(word.lower(), word) if self.type == "bool" else word
         if self.type in ("int", "float"):
             with suppress(ValueError):
@@ -43,7 +48,12 @@ class Field:
         return self.check(value, where)
 
     def check(self, value: Any, where: str) -> Any:
-        """`value` in the field's type, a text in its one spelling. Raises CatalogError."""
+        """Return the value in the field's type, a free text in its canonical form; raise CatalogError if it is not allowed.
+
+        Args:
+            value: what was given.
+            where: the plug-in, for the error message.
+        """
         if self.syntax:
             try:
                 return read_text(self.syntax, value, f"{where}.{self.name}")

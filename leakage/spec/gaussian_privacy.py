@@ -1,18 +1,18 @@
-"""Epsilon of Gaussian noise in closed form: of sums in which a picture always takes part, nothing being sampled. No torch."""
+"""The privacy budget of Gaussian noise in closed form, for sums that always contain the picture (no sampling). No torch."""
 
 import math
 
-DELTA = 1e-5  # how often the guarantee may fail
-LARGEST = 200.0  # above, a number says nothing (e^200)
-USEFUL = 10.0  # above, a promise is of no use: one answer may be e^10 = 22,000 times as likely with the picture as without it
+DELTA = 1e-5  # the probability that the guarantee fails
+LARGEST = 200.0  # the largest epsilon that is computed; above it, e^epsilon means nothing
+USEFUL = 10.0  # the largest useful epsilon: one answer may be e^10 = 22,000 times as likely with the picture as without it
 
 
 def delta_of(epsilon: float, mu: float) -> float:
-    """The delta of (epsilon, delta)-differential privacy of a Gaussian mechanism.
+    """Compute the delta of (epsilon, delta)-differential privacy of a Gaussian mechanism.
 
     Args:
         epsilon: the budget, at least 0.
-        mu: sensitivity over standard deviation; of T sums with noise multiplier sigma sqrt(T) / sigma.
+        mu: sensitivity over standard deviation; sqrt(T) / sigma for T sums with the noise multiplier sigma.
 
     Returns:
         Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu).
@@ -24,7 +24,7 @@ def delta_of(epsilon: float, mu: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
-    """The smallest epsilon at this delta; infinite above LARGEST.
+    """Compute the smallest epsilon at this delta for mu, as in `delta_of`; infinite above LARGEST.
 
     >>> round(gaussian_epsilon(1.0), 2)
     4.38
@@ -43,7 +43,7 @@ def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
 
 
 def mu_of(epsilon: float, delta: float = DELTA) -> float:
-    """The largest mu whose epsilon is this one; the noise multiplier of T sums is sqrt(T) / mu.
+    """Compute the largest mu that has this epsilon; the noise multiplier for T sums is sqrt(T) / mu.
 
     >>> round(gaussian_epsilon(mu_of(8.0)), 6)
     8.0
@@ -60,7 +60,7 @@ def _phi(x: float) -> float:
 
 
 def _log_phi(x: float) -> float:
-    """log Phi(x); far below zero by its asymptotic series."""
+    """Compute log Phi(x) of the standard normal distribution, below -30 by an asymptotic series."""
     if x > -30:
         return math.log(_phi(x))
     return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(-1 / x**2 + 3 / x**4)

@@ -1,4 +1,4 @@
-"""The part of a run's first event from which the threat model table is written; spec/ may not import the event itself."""
+"""The parts of a run's first event that the threat model table needs; leakage/spec may not import the event itself."""
 
 from typing import Protocol
 

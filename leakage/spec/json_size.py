@@ -1,4 +1,4 @@
-"""What a file of JSON may hold: of too many values a page would think for seconds, and of two under one name only the last would count."""
+"""Checks of JSON files: too many values would block a page for seconds; if a name stands twice, only the last value would count."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from leakage.spec.words import short_repr
 
 
 def more_values_than(most: float, raw: dict[str, Any]) -> bool:
-    """Whether there are more values in it than that, at any depth.
+    """Return whether JSON data contains more than `most` values, at any depth.
 
     >>> [more_values_than(most, {"a": 1, "b": [2, {"c": 3}]}) for most in (4, 5)]
     [True, False]
@@ -21,7 +21,7 @@ def more_values_than(most: float, raw: dict[str, Any]) -> bool:
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, for `json.loads`. Raises ValueError where a name stands twice.
+    """Return a JSON object from its pairs, as a hook for `json.loads`; raise ValueError if a name stands twice.
 
     >>> each_once([("seed", 1), ("size", 32)])
     {'seed': 1, 'size': 32}

@@ -1,4 +1,4 @@
-"""One plug-in as plain data, and the base of all that can be asked for: frozen, strict about its fields, with a digest. No torch."""
+"""One plug-in as plain data, and the base of experiments and other tasks: frozen, with known fields only, with a digest. No torch."""
 
 import hashlib
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from leakage.spec.aliases import fields_at_first, fields_today
 
 Fields: TypeAlias = dict[str, bool | int | float | str]
 
-FIRST_NAMES = "first names"  # as the context of `model_dump_json`: fields of plug-ins under the names of the first version
+FIRST_NAMES = "first names"  # context of `model_dump_json`: write the fields of plug-ins under the names of the first version
 
 
 class SpecError(ValueError):
@@ -17,7 +17,7 @@ class SpecError(ValueError):
 
 
 class Base(BaseModel):
-    """Frozen data that refuses fields it does not know."""
+    """Frozen data that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

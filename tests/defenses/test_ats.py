@@ -61,7 +61,7 @@ def test_a_picture_goes_through_three_operations_each_one_way_or_the_other(polic
         possible.append(picture(np.asarray(image)))
     met = set()
     for seed in range(60):
-        (found,) = defense.transformed(picture(pixels)[None], generator(seed))
+        (found,) = defense.transform(picture(pixels)[None], generator(seed))
         gaps = [float((found - one).abs().max()) for one in possible]
         assert min(gaps) < 3 / 255  # Pillow rounds after each step
         met.add(int(np.argmin(gaps)))
@@ -70,7 +70,7 @@ def test_a_picture_goes_through_three_operations_each_one_way_or_the_other(polic
 
 def test_every_picture_has_a_policy_of_its_own_and_every_step_another_one() -> None:
     x = smooth(1, 3, 32).expand(30, -1, -1, -1)
-    first, again, other = (ATS().transformed(x, generator(1, "ats", step)) for step in (0, 0, 1))
+    first, again, other = (ATS().transform(x, generator(1, "ats", step)) for step in (0, 0, 1))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     middle = first[:, :, 8:24]  # rows that stay whatever comes in from above or below
@@ -82,7 +82,7 @@ def test_every_picture_has_a_policy_of_its_own_and_every_step_another_one() -> N
 def test_a_client_with_ats_sends_the_gradient_of_the_changed_pictures() -> None:
     x = smooth(3)
     plain, seen = observed(x), observed(x, defenses=(Part(id="ats"),))
-    shown = ATS().transformed(x, generator(1, "defense", 0, "ats", 0))
+    shown = ATS().transform(x, generator(1, "defense", 0, "ats", 0))
     assert relative(seen.received.update, plain.replay.single(shown, LABELS)) == 0
     assert relative(seen.replay.single(shown, LABELS), seen.received.update) == 0  # a guess like it is right
     assert relative(seen.replay.single(x, LABELS), seen.received.update) > 0.1

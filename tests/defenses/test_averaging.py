@@ -153,7 +153,7 @@ def test_what_arrived_last_of_an_entry_counts() -> None:
 
 
 def test_every_protection_with_fresh_noise_is_answered_over_rounds() -> None:
-    offered = {entry.id: names for entry in CATALOG.defenses if (names := entry.named(averaging=True))}
+    offered = {entry.id: names for entry in CATALOG.defenses if (names := entry.strategies_with(averaging=True))}
     assert {name for name, ways in offered.items() if AVERAGE in ways} == set(FRESH) | DEPLOYED
     assert offered["outpost"] == [CLEAN]
     assert offered["pruning"] == [COLLECT]
@@ -161,7 +161,7 @@ def test_every_protection_with_fresh_noise_is_answered_over_rounds() -> None:
 
 @pytest.mark.parametrize("name", ["outpost", "pruning", "dp_sgd"])
 def test_a_single_round_is_named_as_too_few(name: str) -> None:
-    (way,) = CATALOG.defenses.get(name).named(averaging=True)
+    (way,) = CATALOG.defenses.get(name).strategies_with(averaging=True)
     asked = Experiment(defenses=(Part(id=name),), assume=Assumptions(strategy=way)).resolve(CATALOG)
     assert warnings(asked, CATALOG) == [
         f"“{way}” has a single round to work with: it puts together what arrived up to the attacked round, and only one is watched. "

@@ -140,7 +140,7 @@ def test_an_entry_is_asked_until_enough_have_passed() -> None:
             accepted, left = accepted + int(passed.sum()), left[~passed]
         return accepted / 1000
 
-    mine = [len(defense.accepted(g, torch.Generator().manual_seed(seed))) / 1000 for seed in range(400)]
+    mine = [len(defense.test_entries(g, torch.Generator().manual_seed(seed))) / 1000 for seed in range(400)]
     theirs = [by_loop() for _ in range(400)]
     error = math.hypot(np.std(mine), np.std(theirs)) / 20
     assert abs(np.mean(mine) - np.mean(theirs)) < 4 * error
@@ -162,7 +162,7 @@ def test_the_mean_of_what_is_sent_is_what_the_attacker_expects() -> None:
     fields = {"gamma": 0.5, "noise_var": 2.0, "steps": 2}
     g = torch.tensor([-3.0, -0.7, 0.0, 0.2, 0.9, 2.0], dtype=torch.float64)
     got = draws("svt_privacy", g, **fields, fraction=1.0, replace=False, epsilon=1e4)
-    assert float(in_standard_errors(got, SVTPrivacy(**fields).mean(g)).max()) < 3.5
+    assert float(in_standard_errors(got, SVTPrivacy(**fields).mean_sent(g)).max()) < 3.5
 
 
 def test_over_the_rounds_every_arrival_counts_and_what_was_sent_as_it_is_stays() -> None:

@@ -10,7 +10,7 @@ from small_problems import CATALOG, LABELS, observed, smooth
 from torch import Tensor, nn
 
 import leakage
-from leakage.defenses._minmax import Kept, threshold
+from leakage.defenses._minmax import DrawSums, infer_threshold
 from leakage.engine.client import gradient_client
 from leakage.engine.core import AdaptiveStrategy, Batch, ClientState, Params, generator
 from leakage.engine.federation import Federation
@@ -104,7 +104,7 @@ def test_the_smallest_entry_of_one_draw_tells_c(lenet: Params) -> None:
     for step, update in enumerate(draws(lenet, 5, 0.05)):
         k = int(0.05 * len(g))
         c = float(weights_of_draw(g.float(), step).topk(k + 1).values[-1])
-        assert float(threshold(update, k)) == pytest.approx(c, rel=0.01)
+        assert float(infer_threshold(update, k)) == pytest.approx(c, rel=0.01)
         v = flat(update)
         kept = v != 0
         assert float(v[kept].abs().min()) >= 2 * math.sqrt(c) * (1 - 1e-6)
@@ -155,8 +155,8 @@ def test_the_direction_of_the_gradient_comes_back(lenet: Params, name: str, numb
 
 def test_what_was_sent_in_every_draw_and_what_in_one_are_counted_as_half_a_draw_less_or_more() -> None:
     """p = 19.5 / 20 and 1 / 20 of 20 draws, with a mean sqrt(C) of 3."""
-    tally = Kept(torch.tensor([20.0, 1.0, 0.0]), torch.tensor([40.0, -1.0, 0.0]), *[torch.zeros(3)] * 3)
-    assert tally.counted(20, 60.0).tolist() == pytest.approx([3 * 39**0.5, -3 * 19**-0.5, 0])
+    tally = DrawSums(torch.tensor([20.0, 1.0, 0.0]), torch.tensor([40.0, -1.0, 0.0]), *[torch.zeros(3)] * 3)
+    assert tally.estimate_from_counts(20, 60.0).tolist() == pytest.approx([3 * 39**0.5, -3 * 19**-0.5, 0])
 
 
 def test_solving_beats_counting_beats_averaging(lenet: Params) -> None:
@@ -193,9 +193,9 @@ def test_a_root_that_hardly_changed_at_random_is_not_taken_for_an_entry_that_wou
     """g = 0.1 and C = 1: sent twice of 20 draws as v = 10.1, from weights that moved by 1 %, while C at random moved by 0.01 %."""
     roots = torch.tensor([[0.1, 10.0], [0.101, 9.999]], dtype=torch.float64)
     sums = [roots[:, 0].sum(), roots[:, 0].square().sum(), roots[:, 1].sum(), roots[:, 1].square().sum()]
-    tally = Kept(torch.tensor([2.0]), *(value.reshape(1) for value in sums))
-    assert float(tally.solved(20, rare=True)[0]) == pytest.approx(0.1005)
-    assert float(tally.solved(2, rare=True)[0]) == pytest.approx(9.9995)  # of two draws it was sent in both
+    tally = DrawSums(torch.tensor([2.0]), *(value.reshape(1) for value in sums))
+    assert float(tally.solve(20, rare=True)[0]) == pytest.approx(0.1005)
+    assert float(tally.solve(2, rare=True)[0]) == pytest.approx(9.9995)  # of two draws it was sent in both
 
 
 def test_where_the_server_moves_the_weights_the_roots_deviate_and_count_less() -> None:
@@ -212,7 +212,7 @@ def test_of_entries_of_one_size_only_the_signs_can_be_solved() -> None:
     defense = plugin("defense", sampling(0.05))
     state, sent = {}, Params()
     for number in range(1, 101):
-        sent = defense.sampled({"w": g}, generator(number))
+        sent = defense.sample({"w": g}, generator(number))
         kept = sent["w"] != 0
         size = float(sent["w"][kept].abs().mean())
         torch.testing.assert_close(sent["w"][kept].abs(), torch.full((50,), size))  # 1 + C, whatever the entry

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from leakage.attacks._adam import Descent
 from leakage.defenses.fedkl import FedKL
-from leakage.defenses.precode import Precode, before
+from leakage.defenses.precode import Precode, names_before_gate
 from leakage.defenses.soteria import last_linear, scores
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import ClientState, Params, StepRng, generator
@@ -171,7 +171,7 @@ def test_the_gate_stands_before_the_last_layer_and_the_old_weights_are_what_they
     new = [name for name in seen.received.weights if name not in old]
     assert list(seen.received.weights) == [*old[:where], *new, *old[where:]]
     assert [tuple(seen.received.weights[name].shape) for name in new] == [(512, inputs), (512,), (inputs, 256), (inputs,)]
-    assert before(seen.received.weights) == old[:where]
+    assert names_before_gate(seen.received.weights) == old[:where]
     again = observed(x, model=NETS[model], seed=SEED, defenses=(Part(id="precode"),)).received.weights
     other = observed(x, model=NETS[model], seed=6, defenses=(Part(id="precode"),)).received.weights
     assert again[new[0]].equal(seen.received.weights[new[0]])
@@ -247,7 +247,7 @@ def test_a_client_with_fedkl_sends_the_gradient_of_a_network_with_its_own_scales
         assert gone == {f"{name}.{part}" for name in norms for part in ("weight", "bias")}
         sent = gradient_client(plain.model)(plain.received.weights, x, LABELS, {})[0]  # scales 1, shifts 0
         assert relative(seen.replay.single(x, LABELS), {name: sent[name] for name in seen.received.weights}) < tolerance
-        secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
+        secret = FedKL().draw_secret(seen.model, rng_of("fedkl")(0))
         assert secret.keys() == gone
         with torch.no_grad():
             for name, value in secret.items():
@@ -278,8 +278,8 @@ def test_a_phones_key_is_the_same_in_every_step_and_another_phone_has_another() 
 @pytest.mark.parametrize("length", [16, 64])
 def test_scales_and_shifts_are_what_keys_and_pytorchs_linear_layers_make(length: int) -> None:
     model = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(20))))
-    soft = FedKL(length=length, activation="sigmoid").secret(model, generator(1))
-    nonsmooth_layer = FedKL(length=length).secret(model, generator(1))
+    soft = FedKL(length=length, activation="sigmoid").draw_secret(model, generator(1))
+    nonsmooth_layer = FedKL(length=length).draw_secret(model, generator(1))
     layer, opened = nn.Linear(length, 64), list[Tensor]()
     for _ in range(40):
         layer.reset_parameters()
@@ -299,8 +299,8 @@ def test_who_expects_the_mean_of_all_scales_replays_a_network_with_it(activation
     seen, naive = (observed(x, **settings, assume=one) for one in ({"strategy": "expected scales"}, {"adaptive": False}))
     assert equal(seen.received.update, naive.received.update)  # the client has scales of its own, whatever the attacker guesses
     many = FedKL().change(nn.Sequential(*(nn.BatchNorm2d(64) for _ in range(200))))
-    drawn = torch.cat(list(FedKL(**fields).secret(many, generator(1)).values()))
-    guessed = {name: value for name, value in seen.model.named_buffers() if name in FedKL().secret(seen.model, generator(1))}
+    drawn = torch.cat(list(FedKL(**fields).draw_secret(many, generator(1)).values()))
+    guessed = {name: value for name, value in seen.model.named_buffers() if name in FedKL().draw_secret(seen.model, generator(1))}
     assert float(torch.cat(list(guessed.values())).std()) == pytest.approx(0, abs=1e-6)
     assert float(next(iter(guessed.values()))[0]) == pytest.approx(float(drawn.mean()) if mean is None else mean, rel=0.05)
     with torch.no_grad():
@@ -316,7 +316,7 @@ def hidden_and_found(attack: Part, **assume: object) -> tuple[Tensor, Tensor]:
     """All scales and shifts of the client, and those of the attacker's model after the attack."""
     seen = observed(smooth(1), model=RESNET, seed=SEED, defenses=(FEDKL,), assume=assume)
     moments(attack, seen)
-    secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
+    secret = FedKL().draw_secret(seen.model, rng_of("fedkl")(0))
     return torch.cat(list(secret.values())), torch.cat([seen.model.get_buffer(name).detach() for name in secret])
 
 
@@ -347,7 +347,7 @@ def test_what_a_phone_sends_and_how_far_that_is_from_its_gradient_depend_on_no_a
 def test_soteria_hides_what_matters_in_the_network_with_the_phones_own_scales() -> None:
     x = smooth(1)
     seen = observed(x, model=RESNET, seed=SEED, defenses=(FEDKL,), assume={"strategy": "no scales"})
-    secret = FedKL().secret(seen.model, rng_of("fedkl")(0))
+    secret = FedKL().draw_secret(seen.model, rng_of("fedkl")(0))
     layer = last_linear(seen.model)
     plain, own = (scores(seen.model, layer, weights, x) for weights in (seen.received.weights, seen.received.weights | secret))
     for name, value in secret.items():
@@ -391,7 +391,7 @@ def test_nothing_that_a_phone_keeps_to_itself_can_be_reached_from_what_the_serve
     x = smooth(3)
     seen = observed(x, model=model, defenses=(part,), seed=SEED, protocol=Part(id=protocol), rounds=2, attacked_round=2)
     if part is FEDKL:
-        kept = [value for value in FedKL().secret(seen.model, rng_of("fedkl")(0)).values() if float(value.std()) > 0]
+        kept = [value for value in FedKL().draw_secret(seen.model, rng_of("fedkl")(0)).values() if float(value.std()) > 0]
     else:
         kept = [noise(step, 3, torch.float32) for step in range(4)]
     tensors = [thing for _, thing in reached(seen) if isinstance(thing, Tensor)]

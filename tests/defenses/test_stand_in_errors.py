@@ -52,8 +52,8 @@ def test_what_the_first_round_has_lost_does_not_count_in_the_second() -> None:
     second, _ = defense.stand_in({"w": g}, state)
     watched = defense.strategies()["read it off"].infer_state(first, {})
     assert float(first["w"][3]) == 1  # rounded: its size is gone
-    assert defense.trusted(second, watched)["w"].tolist()[3] == 0
-    assert min(defense.trusted(second, watched)["w"].tolist()[:3]) > 0
+    assert defense.weigh_entries(second, watched)["w"].tolist()[3] == 0
+    assert min(defense.weigh_entries(second, watched)["w"].tolist()[:3]) > 0
 
 
 @pytest.mark.parametrize("number", [1, 2, 4])

@@ -192,7 +192,7 @@ def test_an_entry_that_was_rounded_to_one_is_said_to_be_lost_and_is_not_trusted(
     assert found["w"].sign().tolist() == [1, -1, 0, 1, -1]
     assert found["w"][:3].tolist() == pytest.approx([1e-8, -1e-6, 0], rel=1e-4)
     assert torch.isfinite(found["w"]).all()
-    entry_weights = AdaDefense().trusted(sent, {})["w"]
+    entry_weights = AdaDefense().weigh_entries(sent, {})["w"]
     assert entry_weights[3:].tolist() == [0, 0]
     assert entry_weights[:3].min() > 0
 
@@ -296,7 +296,7 @@ def test_whoever_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_
 
 
 def test_soteria_says_that_it_needs_a_linear_layer() -> None:
-    with pytest.raises(ValueError, match=r"Soteria hides inputs of a linear last layer; this model has none\. Choose another"):
+    with pytest.raises(ValueError, match=r"Soteria hides inputs of a linear last layer; this model has no such layer\. Choose another"):
         Soteria().defend(sends({}), nn.Sequential(nn.Conv2d(1, 10, 8), nn.Flatten()), partial(generator, 1))
 
 

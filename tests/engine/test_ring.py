@@ -6,7 +6,7 @@ from small_problems import CATALOG, GRANTED, LABELS, TINY, moments, observed, pr
 
 from leakage.attacks._dense import rows_of_sums
 from leakage.attacks._read_layers import Reading
-from leakage.defenses.precode import before
+from leakage.defenses.precode import names_before_gate
 from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
 from leakage.evaluation.metrics import gradient_distances
@@ -242,5 +242,8 @@ def test_what_is_not_compared_of_the_sum_of_all_is_not_compared_of_the_other_sum
 
     gated = observed(x, aggregation=place, defenses=(Part(id="precode"),))
     compared = {name for name in gated.as_gradient() if name not in left_out(gated)}
-    assert compared == {*before(gated.received.weights), *(f"before/{name}" for name in before(gated.received.weights))}
+    assert compared == {
+        *names_before_gate(gated.received.weights),
+        *(f"before/{name}" for name in names_before_gate(gated.received.weights)),
+    }
     assert compared

@@ -6,7 +6,7 @@ from sample_events import meta, received
 from small_problems import CATALOG, LABELS, TINY, observed, precision, short, smooth
 from torch import Tensor
 
-from leakage.defenses._each import within
+from leakage.defenses._each import snap_to_received
 from leakage.engine.core import Params
 from leakage.engine.matching import DISTANCES, distance
 from leakage.evaluation.metrics import gradient_distances
@@ -109,7 +109,7 @@ def test_entry_weights_weigh_squares() -> None:
 def test_an_entry_within_its_slack_counts_as_the_one_received_and_beyond_it_by_the_rest() -> None:
     received, slack = {"w": torch.tensor([1.0, 1.0, 0.0, 0.0])}, {"w": torch.tensor([0.0, 0.5, 2.0, torch.inf])}
     g = torch.tensor([1.25, 1.25, -3.0, 9.0], requires_grad=True)
-    (told,) = within(lambda _w, _x, _y, state: ({"w": g}, state), received, slack)({}, g, g, {})[0].values()
+    (told,) = snap_to_received(lambda _w, _x, _y, state: ({"w": g}, state), received, slack)({}, g, g, {})[0].values()
     assert told.tolist() == [1.25, 1.0, -1.0, 0.0]
     (gradient,) = torch.autograd.grad(told.sum(), g)
     assert gradient.tolist() == [1, 0, 1, 0]

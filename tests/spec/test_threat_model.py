@@ -122,7 +122,7 @@ def test_who_imitates_no_phone_is_said_to_imitate_no_protection(defense: str, im
 
 
 def test_what_weighs_or_undoes_an_update_is_no_imitation() -> None:
-    imitating = {entry.id: entry.named(imitating=True) for entry in CATALOG.defenses}
+    imitating = {entry.id: entry.strategies_with(imitating=True) for entry in CATALOG.defenses}
     assert "without that layer" not in imitating["soteria"]  # it weighs
     assert "read it off" not in imitating["ada_defense"]  # it undoes
     assert "look for the noise" not in imitating["precode"]  # it looks for it

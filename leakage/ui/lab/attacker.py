@@ -55,7 +55,7 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
     )
     adaptive, protections = chosen == "true", [known.defenses.get(part.id) for part in defenses]
     strategy = choose_strategy(protections) if adaptive else forms.USUAL
-    accomplice = choose_accomplice(needed=adaptive and any(strategy in entry.named(colluding=True) for entry in protections))
+    accomplice = choose_accomplice(needed=adaptive and any(strategy in entry.strategies_with(colluding=True) for entry in protections))
     answers = [entry.strategy(strategy).description for entry in protections] if adaptive else None
     st.caption(escape(meaning(behavior, protections, known.attacks.get(attack.id), attack.fields, answers=answers)))
     return attack, granted.model_copy(update={"adaptive": adaptive, "strategy": strategy, "accomplice": accomplice})
