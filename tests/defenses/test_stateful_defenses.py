@@ -278,7 +278,7 @@ def test_scores_computed_a_few_at_a_time_are_the_same(monkeypatch: pytest.Monkey
 def test_soterias_choice_counts_as_a_constant() -> None:
     x = smooth(2)
     seen = observed(x)
-    own = Soteria(share=0.5).defend(gradient_client(seen.model), seen.model, partial(generator, 1))
+    own = Soteria(fraction=0.5).defend(gradient_client(seen.model), seen.model, partial(generator, 1))
     gradients = []
     for masked in (True, False):
         guess = x.clone().requires_grad_()
