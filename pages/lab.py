@@ -109,7 +109,7 @@ def page() -> None:
     known = catalog()
     if known is None:
         return
-    if preset := presets.named(st.query_params.get("preset")):
+    if preset := presets.find_preset(st.query_params.get("preset")):
         presets.start(preset)
     else:
         begin(known)

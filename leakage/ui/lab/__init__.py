@@ -1,1 +1,1 @@
-"""The page Lab."""
+"""The parts of the page Lab: its forms, and a run on the page."""

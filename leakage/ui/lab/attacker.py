@@ -1,4 +1,4 @@
-"""Step 4: what the attacker is granted, and whether it imitates the phone or takes what arrives for a plain gradient."""
+"""Step 4 of the Lab as widgets: the attack, what the attacker knows, and whether it is naive or adaptive."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -20,14 +20,14 @@ STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running"
 
 
 def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
-    """How it reconstructs, and what it is granted, as widgets; an adaptive attacker."""
+    """Draw the widgets for the attack and for what the attacker knows, and return both; the attacker is adaptive."""
     attack = forms.choose(known, "attack", "How the attacker reconstructs")
     assert attack
     return attack, choose_granted(model)
 
 
 def choose_granted(model: Part) -> Assumptions:
-    """What an attacker is granted, and seed and time limit, as widgets; an adaptive attacker."""
+    """Draw the widgets for what the attacker knows, for the seed and the time limit; return what an adaptive attacker knows."""
     with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
         labels = st.toggle(
             "Knows the labels",
@@ -41,7 +41,14 @@ def choose_granted(model: Part) -> Assumptions:
 
 
 def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
-    """The fourth step as widgets."""
+    """Draw the widgets of the fourth step, and return the attack and what the attacker knows.
+
+    Args:
+        known: The catalog of plug-ins.
+        model: The model that is attacked; only models with BatchNorm have statistics that an attacker can know.
+        behavior: What the client sends, for the sentence below the widgets.
+        defenses: The protections, to which an adaptive attacker can choose a strategy.
+    """
     attack, granted = choose_attack(known, model)
     chosen = st.segmented_control(
         "The attacker",
@@ -62,13 +69,13 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
 
 
 def choose_strategy(protections: Sequence[DefenseEntry]) -> str:
-    """What the adaptive attacker does about the protection, where it has a choice."""
-    choices = {name: own for entry in protections for name, own in entry.strategies.items() if len(entry.strategies) > 1}
+    """Draw the menu of strategies against the protection and return the name of the choice; the default where there is no choice."""
+    choices = {name: strategy for entry in protections for name, strategy in entry.strategies.items() if len(entry.strategies) > 1}
     if not choices:
         st.session_state.pop("counter", None)
         return forms.USUAL
     usual, *others = choices
-    titles = {name: sentence_case(own.title) for name, own in choices.items()}
+    titles = {name: sentence_case(strategy.title) for name, strategy in choices.items()}
     titles[usual] += " (default)"
     options = [forms.USUAL, *others]
     if st.session_state.get("counter") not in options:
@@ -78,12 +85,16 @@ def choose_strategy(protections: Sequence[DefenseEntry]) -> str:
         options,
         format_func=lambda name: titles[name or usual],
         key="counter",
-        help="Who knows a protection can do several things about it. Try each: it is worth what is left against the best of them.",
+        help="An attacker that knows a protection can have several strategies against it. Try each of them: a protection is worth what it "
+        "still does against the best.",
     )
 
 
 def choose_accomplice(*, needed: bool) -> Picture | None:
-    """The picture of the phone that works with the attacker; none, and none is kept, where the attacker needs nobody."""
+    """Draw the menu for the picture of the phone that works with the attacker, and return the choice.
+
+    Where the attacker needs no other phone, return None and forget an earlier choice.
+    """
     if not needed:
         st.session_state.pop("accomplice", None)
         return None
@@ -94,25 +105,28 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         options,
         format_func=lambda name: titles.get(name, name),
         key="accomplice",
-        help="Another phone of this federation works with the attacker, who so knows its gradient in every round. "
+        help="Another phone of this federation works with the attacker, so the attacker knows the gradient of that phone in every round. "
         "The more its picture is like the private one, the better.",
     )
     return accomplice_of(chosen)
 
 
 def choose_examples() -> bool:
-    """Whether it owns other pictures of every class."""
+    """Draw the switch, and return whether the attacker has other pictures of every class."""
     return st.toggle(
         "Owns other pictures of every class",
         key="examples",
         persist_state=forms.KEPT,
-        help="Searches that start from a random picture then start from another one of the class that they read or were granted. "
-        "It is never the private picture. Look at what that picture alone would score: a guess must be better.",
+        help="Searches that start from a random picture then start from another picture of the class, which they read from the gradient or "
+        "know. It is never the private picture. Look at what that picture alone would score: a guess must be better.",
     )
 
 
 def fine(model: Part) -> Literal["none", "running", "exact"]:
-    """Seed and time limit; and what it is granted of BatchNorm, where the model has it."""
+    """Draw the widgets for seed and time limit, and for the BatchNorm statistics that the attacker knows; return the last choice.
+
+    A model without BatchNorm has no such statistics: then return "none" and forget an earlier choice.
+    """
     st.number_input(
         "Random start (seed)",
         0,

@@ -1,4 +1,4 @@
-"""A picture taken with the camera of the visitor's device, beside the uploads: browsers allow it on secure addresses only."""
+"""A picture from the camera of the visitor's device, as one more upload. Browsers allow the camera on secure addresses only."""
 
 from urllib.parse import urlsplit
 
@@ -13,13 +13,16 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def take_picture(key: str) -> UploadedFile | None:
-    """The camera behind a button, and the picture that was taken; or a sentence that says why there is none."""
-    seen = urlsplit(st.context.url or "")
-    if seen.scheme != "https" and seen.hostname not in LOCAL:
+    """Draw the camera behind a button, and return the picture that was taken.
+
+    On an address without https, other than localhost, draw a sentence that says why there is no camera, and return None.
+    """
+    shown = urlsplit(st.context.url or "")
+    if shown.scheme != "https" and shown.hostname not in LOCAL:
         st.caption("No camera here: browsers hand it to secure addresses only (https, or localhost). Upload a picture instead.")
         return None
     with st.popover("Take a picture", icon=":material/photo_camera:", width="stretch"):
         picture = st.camera_input("Take a picture", key=key, label_visibility="collapsed")
         life = escape(settings().upload_life)
-        st.caption(f"It goes to {escape(seen.netloc)}, which runs this page, and is kept there for {life} at most.")
+        st.caption(f"It goes to {escape(shown.netloc)}, which runs this page, and is kept there for {life} at most.")
     return picture

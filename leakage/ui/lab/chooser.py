@@ -1,4 +1,4 @@
-"""Step 1: which private pictures? Gallery, data sets and uploads, and a batch filled up from them."""
+"""Step 1 of the Lab as widgets: the private pictures, from the gallery, a data set or uploads, as a batch."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -22,28 +22,31 @@ from leakage.ui.common.session import owner
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
 
-PER_PAGE = 40  # or as many as the batch needs
+PER_PAGE = 40  # pictures of a data set on the page; more where the batch is larger
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
 BATCH = (
     "How many pictures go into the one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
     "a smaller one takes out the last."
 )
 TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last ones are left out: remove some."
-FRONT, BACK = 16, 9  # characters of a long file name that are shown: of its begin, and of its end with the kind of file
+FRONT, BACK = 16, 9  # characters that are shown of a long file name: from its beginning, and from its end with the extension
 
 
 def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[list[Item], tuple[Picture, ...]]:
-    """The batch, as shown and as data: what was picked, in order. Empty when there is nothing to pick.
+    """Draw the pictures of a source, and return the batch in the order of picking, as items with titles and as data.
 
-    Who changes the batch size adds pictures from the list or takes the last ones out; who picks pictures changes the batch size.
-    `counted`: the visitor says how many; else something on the page has. `count`: so many, and this is asked elsewhere: one more that is
-    picked takes the place of the first.
+    A larger batch size adds the next pictures of the list, a smaller one removes the last. Picking pictures changes the batch size. Both
+    results are empty when no picture can be picked.
+
+    Args:
+        counted: The visitor may change the batch size; otherwise another widget of the page decides it.
+        count: A fixed batch size, chosen elsewhere: one more picked picture then replaces the first.
     """
     state = st.session_state
     missing = missing_sets(list(SOURCES))
     source = st.segmented_control(
         "Where from",
-        [name for name in SOURCES if name not in missing or name == state.get("source")],  # a link may name one that is missing
+        [name for name in SOURCES if name not in missing or name == state.get("source")],  # a link may name a source that is missing
         default="gallery",
         required=True,
         format_func=SOURCES.__getitem__,
@@ -86,7 +89,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
 
 
 def _readable(items: Iterable[Item]) -> tuple[dict[str, Item], dict[str, str]]:
-    """Those that can be read, and how each looks; what is wrong with the others is said once."""
+    """Return the items that can be read and their thumbnails, both by name, and warn once about the others."""
     shown, thumbs, wrong = dict[str, Item](), dict[str, str](), list[PictureError]()
     for item in items:
         try:
@@ -100,7 +103,7 @@ def _readable(items: Iterable[Item]) -> tuple[dict[str, Item], dict[str, str]]:
 
 
 def fitted(picked: list[str], offered: list[str], size: int) -> list[str]:
-    """So many: the first of those picked, or all of them and the first others that are offered.
+    """Return `size` names: the first picked ones, or all of them filled up with the first other names on offer.
 
     >>> fitted(["c", "a"], ["a", "b", "c", "d"], 3)
     ['c', 'a', 'b']
@@ -111,7 +114,7 @@ def fitted(picked: list[str], offered: list[str], size: int) -> list[str]:
 
 
 def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
-    """What the batch is, in a line, and folded away what is made of every picture: side in pixels, and channels."""
+    """Draw one line about the batch and, behind a button, the format of its pictures; return the side in pixels and the channels."""
     with st.container(horizontal=True, wrap=False, vertical_alignment="bottom", gap="small"):
         st.caption(describe(items) if items else "No picture chosen.")
         with st.popover("", icon=":material/tune:", help="Fine settings of the pictures", key="fine-pictures"):
@@ -123,7 +126,11 @@ def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
 
 
 def available(source: str) -> list[Item]:
-    """What can be picked from a source. Raises PictureError with the remedy when a data set is not on this machine or damaged."""
+    """Return the pictures of a source that can be picked.
+
+    Raises:
+        PictureError: If a data set is damaged or not on this machine; the error says what to do.
+    """
     if source == "gallery":
         return gallery()
     if source == "upload":
@@ -132,21 +139,21 @@ def available(source: str) -> list[Item]:
     if not data_set.is_available:
         raise PictureError(data_set.remedy)
     last = data_set.count() - 1
-    st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # it may be of a larger one
+    st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # the number may come from a larger data set
     first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
     return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
 
 
 def uploaded() -> list[Item]:
-    """Files from the visitor's own disk, and what the camera took, checked; each with a class that the visitor chooses."""
+    """Draw the file uploader and the camera, and return the checked uploads, each with the class that the visitor chose."""
     number = st.session_state.setdefault("uploaders", 0)
     files = st.file_uploader(
         "PNG, JPEG or WebP, up to 10 MB each",
         ["png", "jpg", "jpeg", "webp"],
         accept_multiple_files=True,
         key=f"files-{number}",
-        help="Six or more of a kind in one batch are compared with each other in the line-up. The kind is what their class says: "
-        "faces, digits, scans, other pictures.",
+        help="Where a batch has six or more pictures of a kind, the line-up compares them with each other. The class of a picture says its "
+        "kind: faces, digits, scans, other pictures.",
     )
     taken = take_picture(f"camera-{number}")
     st.caption(
@@ -168,20 +175,20 @@ def uploaded() -> list[Item]:
 
 
 def all_grey(pictures: Sequence[Picture]) -> bool:
-    """Whether each of these uploads is grey: its three channels are equal."""
+    """Return whether all uploads among these pictures are grey, which means that their three channels are equal."""
     return all(is_grey(_uploads()[picture.id]) for picture in pictures if picture.id in _uploads())
 
 
 def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str, bytes]:
-    """The files as they are kept, by id; what is wrong with the others is said. Each is looked at once, however often the page is drawn."""
+    """Return the valid files as they are stored, by id, and show what is wrong with the others. Each file is checked only once."""
     state, before, refused = st.session_state, _uploads(), dict[str, str]()
     kept, titles = dict[str, bytes](), dict[str, str]()
     with st.spinner("Looking at your pictures …"):
         for file in _allowed(files):
             name, title = hashlib.sha256(file.getvalue()).hexdigest()[:16], TITLE if file is taken else shown_name(file.name)
             try:
-                if words := state.get("upload_refusals", {}).get(name):
-                    raise PictureError(words)
+                if refusal := state.get("upload_refusals", {}).get(name):
+                    raise PictureError(refusal)
                 kept[name] = before[name] if name in before else check_upload(file.getvalue(), title)
                 titles[name] = title
             except PictureError as error:
@@ -194,7 +201,7 @@ def _checked(files: list[UploadedFile], taken: UploadedFile | None) -> dict[str,
 
 
 def _allowed(files: list[UploadedFile]) -> list[UploadedFile]:
-    """As many of these as may be chosen at a time: the first."""
+    """Return the first of these files, as many as the limits allow together, and show an error where some are left out."""
     sizes = [*accumulate(file.size for file in files)]
     most = min(MAX_BATCH, sum(size <= SESSION_MB * 2**20 for size in sizes))
     if most < len(files):
@@ -203,7 +210,7 @@ def _allowed(files: list[UploadedFile]) -> list[UploadedFile]:
 
 
 def _class_and_code(name: str) -> None:
-    """What an upload shows, chosen by the visitor; beside it the code that deletes it."""
+    """Draw the menu for the class of an upload, and beside it the code that deletes the upload."""
     classes = st.session_state.setdefault("classes", {})
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         classes[name] = st.selectbox(
@@ -218,7 +225,7 @@ def _class_and_code(name: str) -> None:
 
 
 def shown_name(file: str) -> str:
-    """A file name as pages show it: without what cannot be printed or turns the writing round, and short.
+    """Return a file name as pages show it: shortened, and without characters that cannot be printed or that reverse the text.
 
     >>> shown_name("the whole family on the beach 2024.jpeg")
     'the whole family…2024.jpeg'
@@ -228,7 +235,7 @@ def shown_name(file: str) -> str:
 
 
 def _pick(new: list[str]) -> None:
-    """What has just been uploaded becomes the batch, or joins one with uploads. What is picked by hand after that stays."""
+    """Add new uploads to the batch. Where the batch holds no upload yet, the new uploads replace it."""
     if new:
         picked = st.session_state.get(PICKED, [])
         picked = picked if any(name.startswith("upload:") for name in picked) else []
@@ -237,7 +244,7 @@ def _pick(new: list[str]) -> None:
 
 
 def resolve(name: str) -> Item | None:
-    """The picture that "source:id" names, or None when it is not here (any more)."""
+    """Return the picture with a name of the form "source:id", or None where it is not on this machine."""
     source, _, id = name.partition(":")
     if source == "upload":
         return _upload(id) if id in _uploads() else None
@@ -247,18 +254,18 @@ def resolve(name: str) -> Item | None:
 
 
 def name_of(item: Item) -> str:
-    """The form in which session state and address hold a picture: source:id."""
+    """Return the name of a picture in session state and addresses: "source:id"."""
     return f"{item.source}:{item.id}"
 
 
 def describe(items: list[Item]) -> Markdown:
-    """One line on the batch, with its classes."""
-    words = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
-    return escape(", ".join(words) + (f" and {len(items) - 3} more" if len(items) > 3 else ""))
+    """Return one line with the titles and classes of the batch."""
+    titles = [f"{item.title} (class: {item.class_name}{', chosen' if item.source == 'upload' else ''})" for item in items[:3]]
+    return escape(", ".join(titles) + (f" and {len(items) - 3} more" if len(items) > 3 else ""))
 
 
 def uploads_of(pictures: tuple[Picture, ...]) -> dict[str, bytes]:
-    """The files of the uploads in a batch."""
+    """Return the files of the uploads among these pictures, by id."""
     return {picture.id: _uploads()[picture.id] for picture in pictures if picture.id in _uploads()}
 
 

@@ -1,4 +1,4 @@
-"""Step 2: the client. Its model, its protocol, who else is in the sum, and for how many rounds."""
+"""Step 2 of the Lab as widgets: the client's model and protocol, the number of clients in a sum, and the rounds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from leakage.ui.common import forms
 from leakage.ui.common.markdown import ours
 from leakage.ui.components import sent
 
-APART = {"epochs": "Local epochs"}  # fields of protocols that get a slider in the open
+APART = {"epochs": "Local epochs"}  # fields of protocols that stand in the card, not behind the button
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What step 2 says of an experiment."""
+    """The fields of an experiment that step 2 decides."""
 
     model: Part
     checkpoint: str
@@ -35,41 +35,49 @@ class Setting:
 
 
 def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
-    """The second step as widgets, with a picture of what is sent and what is not; fields of the protocol, and rounds, can be left out."""
+    """Draw the widgets of the second step, and a picture of what is sent and what is not; return the setting.
+
+    Args:
+        known: The catalog of plug-ins.
+        pictures: The number of pictures in the batch.
+        without: Names of fields of the protocol, or "rounds", that have no widget here.
+    """
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
     checkpoint = forms.checkpoint(known, model)
     protocol = forms.choose(known, "protocol", "What it sends", apart=(*APART, *without))
     assert protocol
     entry = known.protocols.get(protocol.id)
-    open_air = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in {*APART} - {*without}}
-    protocol = Part(id=protocol.id, fields={**protocol.fields, **open_air})
+    shown = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in {*APART} - {*without}}
+    protocol = Part(id=protocol.id, fields={**protocol.fields, **shown})
     left, right = st.columns(2)
     with left:
-        phones = phones_added_up(known)
+        phones = choose_phones(known)
     with right:
-        rounds = 1 if "rounds" in without else rounds_watched()
-    aggregation = how_added_up(known, phones)
-    attacked = round_attacked(rounds)
-    statistics = batch_norm(model)
+        rounds = 1 if "rounds" in without else choose_rounds()
+    aggregation = choose_aggregation(known, phones)
+    attacked = choose_attacked_round(rounds)
+    statistics = read_batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
     sent.show(behavior)
-    return Setting(model, checkpoint, st.session_state["task"], outputs(), loss(), statistics, protocol, aggregation, rounds, attacked)
+    return Setting(
+        model, checkpoint, st.session_state["task"], read_outputs(), read_loss(), statistics, protocol, aggregation, rounds, attacked
+    )
 
 
-def rounds_watched() -> int:
-    """How often this phone was heard."""
+def choose_rounds() -> int:
+    """Draw the slider, and return the number of rounds whose updates the attacker received."""
     return st.slider(
         "Rounds watched",
         1,
         MAX_ROUNDS,
         key="rounds",
-        help="How often this phone was heard. It trains on the same pictures every time.",
+        help="How many updates of this phone the attacker received. The phone trains on the same pictures every time.",
     )
 
 
-def phones_added_up(known: Catalog) -> int:
-    """How many phones are in the sum that arrives; 1: this phone's update arrives alone."""
+def choose_phones(known: Catalog) -> int:
+    """Draw the slider, and return how many phones are in the sum that arrives; 1: the update of this phone arrives alone."""
     if not known.aggregations:
         return 1
     return st.select_slider(
@@ -81,22 +89,23 @@ def phones_added_up(known: Catalog) -> int:
     )
 
 
-def how_added_up(known: Catalog, phones: int) -> Part | None:
-    """What is laid over the protocol, so that a sum arrives; with the settings of that."""
+def choose_aggregation(known: Catalog, phones: int) -> Part | None:
+    """Draw the choice of aggregation and its fields, and return it; None for a single phone, whose update is not added up."""
     if phones == 1:
         return None
-    over = {entry.id: entry for entry in known.aggregations}
-    picked = next(iter(over))
-    if len(over) > 1:
-        picked = st.selectbox("How they are added up", list(over), format_func=lambda name: over[name].short, key="aggregation")
-    st.caption(ours(over[picked].plain), help=f"{ours(over[picked].hint)}\n\n[The paper]({ours(over[picked].source)})")
-    fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in over[picked].fields) else {}
-    more = {field.name: forms.widget(over[picked], field) for field in over[picked].fields if field.name not in fields}
+    entries = {entry.id: entry for entry in known.aggregations}
+    picked = next(iter(entries))
+    if len(entries) > 1:
+        picked = st.selectbox("How they are added up", list(entries), format_func=lambda name: entries[name].short, key="aggregation")
+    entry = entries[picked]
+    st.caption(ours(entry.plain), help=f"{ours(entry.hint)}\n\n[The paper]({ours(entry.source)})")
+    fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in entry.fields) else {}
+    more = {field.name: forms.widget(entry, field) for field in entry.fields if field.name not in fields}
     return Part(id=picked, fields={**more, **fields})
 
 
-def round_attacked(rounds: int) -> int:
-    """Which of the rounds is attacked; no choice, and none kept, while only one was watched."""
+def choose_attacked_round(rounds: int) -> int:
+    """Draw the slider, and return the round that is attacked; with a single round return 1 and forget an earlier choice."""
     if rounds == 1:
         st.session_state.pop("attacked_round", None)
         return 1
@@ -106,19 +115,19 @@ def round_attacked(rounds: int) -> int:
         1,
         rounds,
         key="attacked_round",
-        help="The attacker works on what was sent in this round. What the phone carries into it follows from the rounds before.",
+        help="The attacker works on what was sent in this round. The earlier rounds decide the state with which the phone begins it.",
     )
 
 
 def model_menus(fields: dict[str, Any]) -> None:
-    """How many outputs the model has, and, where it has BatchNorm, which statistics that uses."""
+    """Draw the menus for the outputs and the loss of a model and, where its fields say that it has BatchNorm, for its statistics."""
     st.selectbox(
         "Outputs",
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="One output tells two classes apart. Which of them a picture is in has no meaning then; R-GAP's authors took the opposite of "
-        "what the untrained network says, which leaves one solution where the other label can leave two.",
+        help="A model with one output tells two classes apart, and the label of a picture is a free choice. The authors of R-GAP chose the "
+        "opposite of what the untrained network predicts: then a gradient has one solution, where with the other label it can have two.",
     )
     if st.session_state["task"] == "classes":
         st.number_input(
@@ -127,8 +136,8 @@ def model_menus(fields: dict[str, Any]) -> None:
             MAX_CLASSES,
             key="outputs",
             persist_state=forms.KEPT,
-            help="A network may tell more classes apart than its pictures have: LFW's tells 5,749 people apart. Its last layer grows with "
-            "them, and with it what is sent.",
+            help="A network may tell more classes apart than its pictures have: the network of LFW tells 5,749 people apart. More classes "
+            "make the last layer larger, and with it the update.",
         )
     else:
         st.selectbox(
@@ -136,8 +145,9 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.LOSSES),
             format_func=forms.LOSSES.__getitem__,
             key="loss",
-            help="What the phone's gradient is the gradient of; the attacker knows it. The logistic and the exponential loss can leave two "
-            "pictures for one gradient, the hinge loss one, or it sends nothing: when the network is sure by a margin of 1.",
+            help="The phone sends the gradient of this function, and the attacker knows it. With the logistic and the exponential loss, "
+            "two pictures can have the same gradient. With the hinge loss there is one, or the gradient is zero: when the network is right "
+            "by a margin of 1 or more.",
         )
     if has_batch_norm(fields):
         st.selectbox(
@@ -145,27 +155,27 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.BATCH_NORM),
             format_func=forms.BATCH_NORM.__getitem__,
             key="batch_norm",
-            help="Stored statistics: each picture is treated alone. Of this batch: as while training; pictures of a batch mix, and the "
-            "attacker must guess their statistics with them.",
+            help="Stored statistics: each picture is processed alone. Of this batch, as in training: the pictures of a batch influence "
+            "each other, and the attacker must guess their statistics too.",
         )
 
 
-def outputs() -> int:
-    """How many classes are told apart, 0 for those of the pictures; one output has no such setting, and none is kept for it."""
+def read_outputs() -> int:
+    """Return the chosen number of classes, 0 for the classes of the pictures; forget it for a model with one output."""
     if st.session_state["task"] != "classes":
         st.session_state.pop("outputs", None)
     return int(st.session_state.get("outputs", 0))
 
 
-def loss() -> Loss:
-    """What is minimised; several outputs have cross-entropy alone, and no other is kept for them."""
+def read_loss() -> Loss:
+    """Return the chosen loss; a model with several outputs always has cross-entropy, so forget any other choice for it."""
     if st.session_state["task"] == "classes":
         st.session_state.pop("loss", None)
     return cast(Loss, st.session_state.get("loss", LOSSES[0]))
 
 
-def batch_norm(model: Part) -> Literal["eval", "batch"]:
-    """Which statistics BatchNorm uses; a model without it has no such setting, and none is kept for it."""
+def read_batch_norm(model: Part) -> Literal["eval", "batch"]:
+    """Return which statistics BatchNorm uses; forget the choice for a model without BatchNorm, and return "eval"."""
     if has_batch_norm(model.fields):
         return "batch" if st.session_state["batch_norm"] == "batch" else "eval"
     st.session_state.pop("batch_norm", None)
@@ -173,5 +183,5 @@ def batch_norm(model: Part) -> Literal["eval", "batch"]:
 
 
 def has_batch_norm(fields: dict[str, Any]) -> bool:
-    """A model says by its field `norm` that it has BatchNorm."""
+    """Return whether a model with these fields has BatchNorm: its field `norm` says so."""
     return fields.get("norm") == "batch"

@@ -1,4 +1,4 @@
-"""The run without the event stream: two looks a second at the store, pictures inside the page. For proxies that swallow streams."""
+"""A run without the event stream, for networks whose proxies block streams: reads the store twice a second, with pictures in the page."""
 
 import base64
 
@@ -14,18 +14,18 @@ from leakage.ui.common.markdown import escape
 
 @st.fragment(run_every=0.5)
 def show(run_id: str) -> None:
-    """Private pictures, newest guess, curve."""
+    """Draw a run: the private pictures, the newest reconstruction or the final one, and the curve of PSNR."""
     run = service().look(run_id)
     frames = service().frames(run_id)
-    kept = [frame for frame in frames if frame.picture]
-    if run and run.status not in OPEN and not kept:
+    pictured = [frame for frame in frames if frame.picture]
+    if run and run.status not in OPEN and not pictured:
         st.caption(escape(how_it_stands(run)))
         return
-    if run is None or not kept:
+    if run is None or not pictured:
         st.caption("Waiting for the first picture.")
         return
     end = run.outcome(AttackEnd)
-    newest = next((frame for frame in kept if end and frame.seq == end.answer), kept[-1])
+    newest = next((frame for frame in pictured if end and frame.seq == end.answer), pictured[-1])
     psnr = "unknown" if newest.scores.psnr is None else f"{newest.scores.psnr:.1f} dB"
     st.caption("This network holds back the live stream, so the page looks twice a second instead.")
     left, right = st.columns(2)
@@ -36,5 +36,5 @@ def show(run_id: str) -> None:
     st.line_chart([{"step": frame.step, "PSNR (dB)": frame.scores.psnr} for frame in frames], x="step", y="PSNR (dB)", height=180)
 
 
-def _picture(png: bytes | None, words: str) -> str:
-    return render("ui/lab/fallback.html.jinja", words=words, data=base64.b64encode(png or b"").decode())
+def _picture(png: bytes | None, caption: str) -> str:
+    return render("ui/lab/fallback.html.jinja", caption=caption, data=base64.b64encode(png or b"").decode())

@@ -1,4 +1,4 @@
-"""Who comes to the Lab for the first time, and sees the whole front door; everybody else sees one line of it."""
+"""The front door of the Lab: large for newcomers, one line for all other visitors."""
 
 import streamlit as st
 
@@ -9,19 +9,19 @@ from leakage.ui.common import address, forms
 from leakage.ui.common.session import owner
 from leakage.ui.components.front import front
 
-KEY = "newcomer"  # in session state: whether this visitor still is one
-RUNS = ("run-button", "go")  # in session state: Run was pressed, or a what-if
+KEY = "newcomer"  # in session state: whether this visitor is still a newcomer
+RUNS = ("run-button", "go")  # in session state: set when Run or a what-if was pressed
 SETTINGS = ".st-key-step-1"  # where the settings begin
-BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])}  # what the address says when nothing was asked
+BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])}  # what an address holds that asks for nothing
 
 
 def front_door() -> None:
-    """The whole door for a newcomer; one line for who has runs, came by a link, or has asked for a run since."""
+    """Draw the front door: whole for a newcomer, one line for any other visitor."""
     front(service().catalog(), settings=SETTINGS, small=not is_newcomer())
 
 
 def is_newcomer() -> bool:
-    """Whether this visitor came without a link and has run nothing; whoever has is none any more."""
+    """Return whether this visitor came without a link, has no runs, and has asked for none since."""
     state, asked = st.session_state, st.query_params
     if KEY not in state:
         state[KEY] = all(BARE.get(name) == asked[name] for name in asked) and not service().mine(owner())

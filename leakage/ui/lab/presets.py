@@ -1,4 +1,4 @@
-"""Published results, overturned: one click, two recorded runs of the same picture and seed, side by side; another computes them."""
+"""Presets: one click shows two recorded runs of the same picture and seed side by side, which overturn a published result."""
 
 import streamlit as st
 
@@ -11,12 +11,12 @@ from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
 
-IN_LINE = 2  # buttons in the row; the others open from a menu, so that a hall still reads the verdict without scrolling
-CHOSEN = "presets-chosen"  # how many were: every time the menu is another one, which is closed
+IN_LINE = 2  # buttons in the row; a menu holds the others, so that on a projector the verdict fits without scrolling
+CHOSEN = "presets-chosen"  # in session state: how many were chosen; part of the menu's key, so that each choice closes the menu
 
 
 def render_buttons() -> None:
-    """A row of buttons, and a menu with the rest."""
+    """Draw the first presets as a row of buttons, and a menu with the others."""
     presets = prepared().presets
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Worth watching:", width="content")
@@ -28,23 +28,26 @@ def render_buttons() -> None:
 
 
 def _button(preset: Preset) -> None:
-    words, look = preset.title, ":material/compare:"
-    st.button(escape(words), icon=look, type="tertiary", key=preset.name, help=ours(preset.help), on_click=choose, args=(preset,))
+    title, icon = escape(preset.title), ":material/compare:"
+    st.button(title, icon=icon, type="tertiary", key=preset.name, help=ours(preset.help), on_click=choose, args=(preset,))
 
 
 def choose(preset: Preset) -> None:
-    """One was pressed: it is shown, and the menu closed."""
+    """Show the preset that was pressed, and close the menu."""
     st.session_state[CHOSEN] = st.session_state.get(CHOSEN, 0) + 1
     start(preset)
 
 
-def named(name: str | None) -> Preset | None:
-    """The preset of that name, which comes from an address."""
+def find_preset(name: str | None) -> Preset | None:
+    """Return the preset with the name that an address holds, or None."""
     return next((preset for preset in prepared().presets if preset.name == name), None)
 
 
 def start(preset: Preset, *, live: bool = False) -> None:
-    """Show both as they were recorded, or compute them; the widgets show the adaptive one."""
+    """Show the recorded runs of a preset, and set the widgets to the adaptive one.
+
+    Compute both runs instead where `live` is set or a recording is missing.
+    """
     runs = [id for id in preset.recorded if service().look(id)]
     if live or len(runs) < len(preset.recorded):
         try:
@@ -60,19 +63,19 @@ def start(preset: Preset, *, live: bool = False) -> None:
 
 
 def preset_of(experiments: list[Experiment], known: Catalog) -> Preset | None:
-    """The preset whose two runs these are."""
-    shapes = [shape(experiment, known) for experiment in experiments]
-    return next((preset for preset in prepared().presets if [shape(own, known) for own in preset.pair] == shapes), None)
+    """Return the preset with exactly these two experiments, or None."""
+    wanted = [with_defaults(experiment, known) for experiment in experiments]
+    return next((preset for preset in prepared().presets if [with_defaults(run, known) for run in preset.pair] == wanted), None)
 
 
 def titles(experiments: list[Experiment], known: Catalog) -> list[str]:
-    """What stands above each of the runs shown."""
+    """Return the title of each run: those of the preset where the runs are its pair, else what the attack is."""
     preset = preset_of(experiments, known)
     return list(preset.titles) if preset else [attack_title(experiment, known) for experiment in experiments]
 
 
-def shape(experiment: Experiment, known: Catalog) -> Experiment:
-    """The experiment with every field spelled out; as it is where a plug-in of it is gone."""
+def with_defaults(experiment: Experiment, known: Catalog) -> Experiment:
+    """Return the experiment with the defaults of all plug-ins filled in; unchanged where one of its plug-ins no longer exists."""
     try:
         return experiment.resolve(known)
     except SpecError:
