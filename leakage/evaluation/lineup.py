@@ -1,4 +1,4 @@
-"""Could you be picked out of a line-up of 100? The true picture among others of its kind, ranked by distance from the guess."""
+"""The line-up: the private picture among 99 others of its kind, ranked by distance from the guess."""
 
 import math
 from collections.abc import Sequence
@@ -14,69 +14,74 @@ from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.pools import OWN, SIZE, Origin, first_of, gather, pool_of, tensor, words
 
 __all__ = ["NEAR", "OWN", "SIZE", "Lineup", "Origin", "draw", "lpips_ranks", "pixel_ranks", "ssim_ranks"]
-NEAR = 1e-3  # mean absolute difference below which two pictures count as one
-CHUNK = 8  # pictures whose SSIM to a guess is worked out together: what fits into a processor's cache is done twice as fast
+NEAR = 1e-3  # two pictures with a smaller mean absolute difference count as the same
+CHUNK = 8  # pictures whose SSIM to a guess is computed at once: they fit into a processor's cache, which is twice as fast
 
 
 @dataclass(frozen=True)
 class Lineup:
-    """Who stands beside each private picture, and another picture of its class.
-
-    others     (P, C, H, W), on the CPU
-    competitors  bool (B, P): others[p] stands in the line-up of picture b
-    likes      (B, C, H, W): another picture of the same class, not a number where there is none
-    words      what the line-up is made of, for the page
-    """
+    """The other pictures of the line-up of each private picture, and another picture of its class."""
 
     others: Tensor
+    """All pictures of the line-ups except the private ones, (P, C, H, W), on the CPU."""
     competitors: Tensor
+    """bool (B, P): whether others[p] is in the line-up of picture b."""
     likes: Tensor
+    """Another picture of the same class for each private picture, (B, C, H, W); NaN where there is none."""
     words: str
+    """A text for the page: where the pictures are from."""
 
     @property
     def size(self) -> int:
-        """Pictures in the smallest line-up of the batch, the true one among them."""
+        """The number of pictures in the smallest line-up of the batch, with the private one."""
         return 1 + int(self.competitors.sum(1).min())
 
     @property
     def mean(self) -> Tensor:
-        """The mean picture of each line-up without the true one: (B, C, H, W). Grey where it has no others."""
-        share = self.competitors.float() / self.competitors.sum(1, keepdim=True).clamp(min=1)
-        mean = torch.einsum("bp,pchw->bchw", share, self.others)
+        """The mean picture of each line-up without the private one, (B, C, H, W); grey where there are no others."""
+        weights = self.competitors.float() / self.competitors.sum(1, keepdim=True).clamp(min=1)
+        mean = torch.einsum("bp,pchw->bchw", weights, self.others)
         return torch.where(self.competitors.any(1)[:, None, None, None], mean, 0.5)
 
-    def rank(self, own: Tensor, others: Tensor) -> Tensor:
-        """1 + the number of others nearer to the guess than the true picture, ties counted half: own (B,), others (B, P) -> (B,).
+    def rank(self, private: Tensor, others: Tensor) -> Tensor:
+        """Compute the rank (B,) of each private picture: 1 + the number of others that are nearer to the guess; a tie counts half.
 
-        Over true pictures drawn from the same pool, a guess that knows nothing averages (N + 1) / 2. Not a number where `own` is none.
+        A guess without information has rank (N + 1) / 2 on average over private pictures from the same pool.
+
+        Args:
+            private: the distance of each guess from its private picture, (B,).
+            others: the distance of each guess from each other picture, (B, P).
+
+        Returns:
+            The ranks; NaN where `private` is NaN.
         """
-        nearer, level = others < own[:, None], others == own[:, None]
-        return (1 + ((nearer + 0.5 * level) * self.competitors).sum(1)).double().where(~own.isnan(), math.nan)
+        nearer, level = others < private[:, None], others == private[:, None]
+        return (1 + ((nearer + 0.5 * level) * self.competitors).sum(1)).double().where(~private.isnan(), math.nan)
 
 
 def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
-    """Rank by squared pixel error: (B,)."""
+    """Compute the rank (B,) of each private picture by squared pixel error."""
     a, b = guess.flatten(1).double(), lineup.others.flatten(1).double()
     table = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()  # (B, P)
     return lineup.rank((a - truth.flatten(1).double()).square().sum(1), table)
 
 
 def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
-    """Rank by 1 - SSIM: (B,). Not a number for pictures below SSIM's window."""
+    """Compute the rank (B,) of each private picture by 1 - SSIM; NaN for pictures smaller than SSIM's window."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
     return lineup.rank(-metrics.ssim(guess, truth), -_similarities(different, lineup.others)[which])
 
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
-    """Rank by LPIPS: (B,). Not a number when it is off."""
+    """Compute the rank (B,) of each private picture by LPIPS; NaN where LPIPS is off."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
     return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others)[which])
 
 
 def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str, Tensor]:
-    """PSNR and SSIM of the other picture of each line-up that is nearest to the private one, as if it were a guess: (B,) each.
+    """Compute the best PSNR and the best SSIM, (B,) each, that another picture of each line-up would reach as a guess.
 
-    SSIM of the first `compared` pictures only; the others' is not a number. Minus infinity where a line-up has no others.
+    SSIM is computed for the first `compared` pictures, and NaN for the rest. A line-up without others has PSNR and SSIM minus infinity.
     """
     a, b = truth.flatten(1).double(), lineup.others.flatten(1).double()
     error = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square() / a.shape[1]  # (B, P)
@@ -89,24 +94,31 @@ def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str,
 
 
 def _similarities(pictures: Tensor, others: Tensor) -> Tensor:
-    """SSIM of every picture to every other one, (B, C, H, W), (P, C, H, W) -> (B, P). Not a number below SSIM's window."""
-    mine, rows = metrics.moments(pictures), metrics.moments(others)
-    if mine is None or rows is None:
+    """Compute the SSIM of every pair: (B, C, H, W), (P, C, H, W) -> (B, P); NaN for pictures smaller than SSIM's window."""
+    of_pictures, of_others = metrics.moments(pictures), metrics.moments(others)
+    if of_pictures is None or of_others is None:
         return torch.full((len(pictures), len(others)), math.nan, dtype=torch.double)
-    alone = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in mine), strict=True)]
-    pieces = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in rows), strict=True)]
-    return torch.stack([torch.cat([metrics.similarity(one, piece) for piece in pieces]) for one in alone])
+    singles = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in of_pictures), strict=True)]
+    chunks = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in of_others), strict=True)]
+    return torch.stack([torch.cat([metrics.similarity(single, chunk) for chunk in chunks]) for single in singles])
 
 
-# ---------------------------------------------------------------- who stands in it
+# ---------------------------------------------------------------- the pictures of a line-up
 
 
 def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int) -> Lineup:
-    """The line-up of private pictures (B, C, H, W) with their labels (B,), each from its origin; too few origins are repeated.
+    """Draw the line-up of each private picture.
 
-    Data sets: 99 other test pictures, by the seed; of people with names none of the same person. Gallery and OWN: crops of the gallery's
-    other pictures of the same kind, always the same ones. Uploads: crops of the other uploads of that kind in this batch where there are
-    enough, else of the kind's pool. Near-duplicates of the true picture never stand beside it.
+    A picture of a data set gets 99 other test pictures, by the seed; in a data set of named people none of the same person. A picture of
+    the gallery, or of OWN, gets crops of the gallery's other pictures of its kind, the same for every seed. An upload gets crops of the
+    batch's other uploads of its kind where these are enough, else pictures of its kind's pool. Near-duplicates of the private picture are
+    left out.
+
+    Args:
+        origins: where the private pictures are from; repeated where they are fewer than the pictures.
+        truth: private pictures (B, C, H, W) in [0, 1].
+        labels: their labels (B,).
+        seed: of the draw.
     """
     shape = (truth.shape[1], truth.shape[2], truth.shape[3])
     pictures = (tuple(origins) * len(truth))[: len(truth)]
@@ -126,15 +138,15 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
 
 
 def _like(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
-    """Another picture of the same class and source: (C, H, W); not a number where there is none."""
+    """Draw another picture (C, H, W) of the same class and source; return NaN where there is none."""
     if origin.source == "own":
         return torch.full_like(truth, math.nan)
     channels, size, _ = truth.shape
     source = "gallery" if origin.source == "upload" else origin.source
     known = gallery() if source == "gallery" else first_of(source)
     same = [item.id for item in known if item.label == label and item.id != origin.id]
-    for place in torch.randperm(len(same), generator=rng).tolist()[:9]:
-        found = tensor([read(source, same[place], size, channels)])[0]
-        if (found - truth).abs().mean() >= NEAR:
-            return found
+    for index in torch.randperm(len(same), generator=rng).tolist()[:9]:
+        picture = tensor([read(source, same[index], size, channels)])[0]
+        if (picture - truth).abs().mean() >= NEAR:
+            return picture
     return torch.full_like(truth, math.nan)

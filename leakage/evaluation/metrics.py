@@ -1,4 +1,4 @@
-"""How close a guess is to the truth: pure functions on pictures in [0, 1], (B, C, H, W), one value per picture."""
+"""Metrics of the distance between guess and truth: pure functions on pictures (B, C, H, W) in [0, 1], with one value per picture."""
 
 import math
 from collections import Counter
@@ -18,7 +18,7 @@ C1, C2 = 0.01**2, 0.03**2  # SSIM's constants for a range of 1
 
 
 def mse(guess: Tensor, truth: Tensor) -> Tensor:
-    """Mean squared error per picture, guess clamped to [0, 1], in float64: (B,).
+    """Compute the mean squared error of each picture (B,) in float64, with the guess clamped to [0, 1].
 
     >>> mse(torch.full((1, 1, 2, 2), 0.6), torch.full((1, 1, 2, 2), 0.5)).round(decimals=4).tolist()
     [0.01]
@@ -27,9 +27,10 @@ def mse(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def mse_norm(guess: Tensor, truth: Tensor, std: Tensor) -> Tensor:
-    """Mean squared error per picture in a model's normalised units, std (1, C, 1, 1), and without clamping: (B,).
+    """Compute the mean squared error of each picture (B,) in a model's normalised units, without clamping; std is (1, C, 1, 1).
 
-    What Inverting Gradients and R-GAP print for models that normalise: about mse / std^2, more where the guess leaves [0, 1].
+    Inverting Gradients and R-GAP print this error for models that normalise. It is about mse / std^2, and more where the guess leaves
+    [0, 1].
 
     >>> mse_norm(torch.full((1, 1, 2, 2), 1.5), torch.full((1, 1, 2, 2), 0.5), torch.tensor(0.5)).tolist()
     [4.0]
@@ -38,7 +39,7 @@ def mse_norm(guess: Tensor, truth: Tensor, std: Tensor) -> Tensor:
 
 
 def psnr(guess: Tensor, truth: Tensor) -> Tensor:
-    """Peak signal-to-noise ratio 10 log10(1 / MSE) in dB per picture, at most PSNR_CAP: (B,). Range of the pictures is 1.
+    """Compute the peak signal-to-noise ratio 10 log10(1 / MSE) of each picture (B,) in dB, at most PSNR_CAP; the pictures' range is 1.
 
     >>> psnr(torch.full((1, 1, 2, 2), 0.6), torch.full((1, 1, 2, 2), 0.5)).round(decimals=2).tolist()
     [20.0]
@@ -47,25 +48,25 @@ def psnr(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def registered_psnr(guess: Tensor, truth: Tensor) -> Tensor:
-    """PSNR at the best circular shift of the guess, never below plain `psnr`: (B,).
+    """Compute the PSNR (B,) at the best circular shift of the guess, never below plain `psnr`.
 
-    For nets whose gradient hardly tells where things are (convolutions, then a mean over all places). The shift maximises the
-    cross-correlation sum_p guess[p - s] truth[p], which is the one of least squared error; all shifts at once by FFT.
+    For networks whose gradient hardly depends on positions (convolutions, then a mean over all positions). The best shift s maximises the
+    cross-correlation sum_p guess[p - s] truth[p], and so minimises the squared error; an FFT computes all shifts at once.
     Source: "R-PSNR", Yin et al. 2021 (GradInversion), section 4, here without rotation and scale.
     """
     a, b = guess.double().clamp(0, 1), truth.double()
     spectrum = (torch.fft.rfft2(b) * torch.fft.rfft2(a).conj()).sum(1)  # (B, H, W / 2 + 1)
     best = torch.fft.irfft2(spectrum, s=b.shape[2:]).flatten(1).argmax(1)  # (B,), row and column in one number
     rows, columns = best // b.shape[3], best % b.shape[3]
-    moved = [one.roll((int(row), int(column)), (1, 2)) for one, row, column in zip(a, rows, columns, strict=True)]
-    return torch.maximum(psnr(torch.stack(moved), truth), psnr(guess, truth))
+    shifted = [picture.roll((int(row), int(column)), (1, 2)) for picture, row, column in zip(a, rows, columns, strict=True)]
+    return torch.maximum(psnr(torch.stack(shifted), truth), psnr(guess, truth))
 
 
 # ---------------------------------------------------------------- other papers' pixel errors
 
 
 def rmse255(error: Tensor | float) -> Tensor:
-    """Root of a mean squared error on [0, 1], as grey levels of 0..255. AdaDefense prints it under the name MSE.
+    """Convert a mean squared error on [0, 1] to a root mean squared error in grey levels of 0..255, which AdaDefense prints as MSE.
 
     >>> rmse255(0.01).round(decimals=2).item()
     25.5
@@ -74,7 +75,7 @@ def rmse255(error: Tensor | float) -> Tensor:
 
 
 def psnr_from_rmse255(rmse: Tensor | float) -> Tensor:
-    """True PSNR of a root mean squared error in grey levels: 20 log10(255 / RMSE), in dB.
+    """Compute the correct PSNR in dB from a root mean squared error in grey levels: 20 log10(255 / RMSE).
 
     >>> psnr_from_rmse255(143.19).round(decimals=2).item()
     5.01
@@ -83,7 +84,9 @@ def psnr_from_rmse255(rmse: Tensor | float) -> Tensor:
 
 
 def psnr_adadefense(rmse: Tensor | float) -> Tensor:
-    """What AdaDefense prints as PSNR: 10 log10(255^2 / RMSE), the root missing its square. White against black would have 24.07 "dB".
+    """Compute the number that AdaDefense prints as PSNR: 10 log10(255^2 / RMSE), where RMSE should be squared.
+
+    White against black has 24.07 "dB" by this formula, and 0 dB by the correct one.
 
     >>> psnr_adadefense(143.19).round(decimals=2).item()
     26.57
@@ -95,15 +98,18 @@ def psnr_adadefense(rmse: Tensor | float) -> Tensor:
 
 
 class Moments(NamedTuple):
-    """Pictures with mean and variance of every window: what SSIM needs of each picture alone, so that many pairs stay cheap."""
+    """Pictures with mean and variance of every window: the part of SSIM that is computed once for each picture, for many pairs."""
 
-    x: Tensor  # (B, C, H, W), float64
-    mean: Tensor  # (B, C, H - 6, W - 6)
+    x: Tensor
+    """Pictures (B, C, H, W), float64."""
+    mean: Tensor
+    """(B, C, H - 6, W - 6)."""
     variance: Tensor
+    """The biased variance, (B, C, H - 6, W - 6)."""
 
 
 def moments(x: Tensor) -> Moments | None:
-    """Of pictures clamped to [0, 1]; None when they are smaller than the window."""
+    """Compute the moments of pictures (B, C, H, W), clamped to [0, 1]; None where a side is shorter than WINDOW."""
     if min(x.shape[2:]) < WINDOW:
         return None
     x = x.detach().cpu().double().clamp(0, 1)
@@ -112,7 +118,7 @@ def moments(x: Tensor) -> Moments | None:
 
 
 def similarity(a: Moments, b: Moments) -> Tensor:
-    """SSIM of pictures whose moments are known; either may hold one picture for all of the other: (B,)."""
+    """Compute the SSIM (B,) of pairs of pictures from their moments; one side may have a single picture for all pictures of the other."""
     unbiased = WINDOW**2 / (WINDOW**2 - 1)
     covariance = unbiased * (_windows(a.x * b.x) - a.mean * b.mean)
     above = (2 * a.mean * b.mean + C1) * (2 * covariance + C2)
@@ -121,7 +127,7 @@ def similarity(a: Moments, b: Moments) -> Tensor:
 
 
 def ssim(guess: Tensor, truth: Tensor) -> Tensor:
-    """Structural similarity per picture (7x7 uniform window, sample covariance, range 1): (B,). NaN below 7 pixels.
+    """Compute the structural similarity (B,) of each picture: 7x7 uniform window, sample covariance, range 1; NaN below 7 pixels.
 
     Source: Wang et al. 2004, equation 13, with the window and the border of scikit-image's structural_similarity.
     """
@@ -130,7 +136,7 @@ def ssim(guess: Tensor, truth: Tensor) -> Tensor:
 
 
 def _windows(x: Tensor) -> Tensor:
-    """The mean of every 7x7 window that lies inside: (B, C, H, W) -> (B, C, H - 6, W - 6)."""
+    """Compute the mean of every 7x7 window inside the pictures: (B, C, H, W) -> (B, C, H - 6, W - 6)."""
     rows = x.unfold(2, WINDOW, 1).sum(-1)  # (B, C, H - 6, W)
     return rows.unfold(3, WINDOW, 1).sum(-1) / WINDOW**2  # (B, C, H - 6, W - 6)
 
@@ -139,13 +145,16 @@ def _windows(x: Tensor) -> Tensor:
 
 
 def label_overlap(guess: Tensor, truth: Tensor) -> float:
-    """Share of labels found, as multisets: 1 - sum_c |n_c - m_c| / (2 B)."""
+    """Return the fraction of labels that were found, without regard to order: 1 - sum_c |n_c - m_c| / (2 B).
+
+    n_c and m_c count the labels c in `guess` (B,) and `truth` (B,).
+    """
     found, real = Counter(guess.tolist()), Counter(truth.tolist())
     return 1 - sum(abs(found[c] - real[c]) for c in found | real) / (2 * len(truth))
 
 
 def gradient_distances(update: Params, reference: Params) -> dict[str, float]:
-    """Cosine distance and relative l2 distance of two updates, over all tensors at once, in float64."""
+    """Compute the cosine distance and the relative l2 distance ||update - reference|| / ||reference||, over all tensors, in float64."""
     a = torch.cat([update[name].detach().cpu().double().flatten() for name in reference])
     b = torch.cat([value.detach().cpu().double().flatten() for value in reference.values()])
     cosine = 1 - float(a @ b / (a.norm() * b.norm()).clamp_min(1e-300))

@@ -1,4 +1,4 @@
-"""LPIPS: how alike two pictures look to a network trained on photographs. Ready, or off with the sentence that says why."""
+"""LPIPS: the distance of two pictures in the features of a network trained on photographs; off, with a reason, without its weights."""
 
 import math
 import warnings
@@ -13,45 +13,48 @@ from torch.nn import functional as F
 
 from leakage.data import lpips_weights
 
-SMALLEST = 32  # pixels; below 31 AlexNet's last layers see nothing
+SMALLEST = 32  # pixels; below 31 AlexNet's last layers have no output
 ENLARGED = f"pictures below {SMALLEST} px are enlarged to {SMALLEST} px (bilinear) for LPIPS"
-KEPT = 2**26  # numbers that guesses to be compared may take: 256 MiB
-CHUNK = 16  # pictures looked at together, so that memory stays small with VGG too
+KEPT = 2**26  # entries of the features of guesses that are kept at once: 256 MiB
+CHUNK = 16  # pictures in one forward pass, so that memory stays small with VGG too
 
 
 @dataclass(frozen=True)
 class Perceptual:
-    """One way to measure LPIPS, or none: then `model` is None, every distance is unknown, and `words` says what to do."""
+    """LPIPS with one backbone; or off: then `model` is None and every distance is NaN."""
 
     net: str
-    words: str  # for the page: which backbone, or why it is off
-    model: Any = None  # lpips.LPIPS, a package without types
+    """The backbone's name in the package lpips; empty where LPIPS is off."""
+    words: str
+    """A sentence for the page: which backbone is used, or why LPIPS is off and what to do."""
+    model: Any = None
+    """An lpips.LPIPS, of a package without types."""
 
     def distance(self, guess: Tensor, truth: Tensor) -> Tensor:
-        """LPIPS of each pair, lower is closer, 0 for equal pictures: (B, C, H, W) twice -> (B,); not a number when it is off."""
+        """Compute LPIPS (B,) of each pair of pictures (B, C, H, W): 0 for equal pictures, lower is closer; NaN where LPIPS is off."""
         if self.model is None:
             return torch.full((len(guess),), math.nan, dtype=torch.double)
         pairs = zip(torch.split(guess, CHUNK), torch.split(truth, CHUNK), strict=True)
-        return torch.cat([(self._look(a) - self._look(b)).square().sum(1) for a, b in pairs]).double()
+        return torch.cat([(self._features(a) - self._features(b)).square().sum(1) for a, b in pairs]).double()
 
     def table(self, guess: Tensor, others: Tensor) -> Tensor:
-        """LPIPS of every guess to every other picture: (B, C, H, W), (P, C, H, W) -> (B, P); not a number when it is off."""
+        """Compute LPIPS of every guess and every other picture: (B, C, H, W), (P, C, H, W) -> (B, P); NaN where LPIPS is off."""
         if self.model is None:
             return torch.full((len(guess), len(others)), math.nan, dtype=torch.double)
-        exact = "donot_use_mm_for_euclid_dist"  # the other way loses small distances
-        rows, held = [], max(CHUNK, KEPT // self._look(guess[:1]).numel())
-        for part in torch.split(guess, held):  # the others are looked at once for each
-            seen = torch.cat([self._look(chunk) for chunk in torch.split(part, CHUNK)])  # (<= held, N)
-            tables = [torch.cdist(seen, self._look(chunk), compute_mode=exact).square() for chunk in torch.split(others, CHUNK)]
+        exact = "donot_use_mm_for_euclid_dist"  # a matrix product would lose small distances
+        rows, size = [], max(CHUNK, KEPT // self._features(guess[:1]).numel())
+        for part in torch.split(guess, size):  # the features of the others are computed once for each part
+            features = torch.cat([self._features(chunk) for chunk in torch.split(part, CHUNK)])  # (<= size, N)
+            tables = [torch.cdist(features, self._features(chunk), compute_mode=exact).square() for chunk in torch.split(others, CHUNK)]
             rows.append(torch.cat(tables, 1))
         return torch.cat(rows).double()  # (B, P)
 
     @torch.no_grad()
-    def _look(self, x: Tensor) -> Tensor:
-        """Pictures in [0, 1] as vectors whose squared distance is LPIPS: (B, C, H, W) -> (B, N).
+    def _features(self, x: Tensor) -> Tensor:
+        """Convert pictures (B, C, H, W) in [0, 1] to vectors (B, N) whose squared distance is LPIPS.
 
-        LPIPS = sum over layers l of the mean over places of sum_c w_lc (u_lc - v_lc)^2, u and v the features of unit length per
-        place. Source: Zhang et al. 2018, equation 1; weights w of version 0.1.
+        LPIPS = sum over layers l of the mean over positions of sum_c w_lc (u_lc - v_lc)^2; u and v are the features, of unit length at
+        each position. Source: Zhang et al. 2018, equation 1; weights w of version 0.1.
         """
         assert self.model is not None
         x = x.detach().to("cpu", torch.float32).clamp(0, 1)
@@ -69,7 +72,7 @@ class Perceptual:
 
 
 def perceptual(channels: int = 3) -> Perceptual:
-    """The best backbone on this machine for pictures of so many channels, looked at on the CPU. Nothing is ever downloaded here."""
+    """Load LPIPS with the best backbone on this machine, on the CPU, for pictures of 1 or 3 channels; it downloads nothing."""
     if channels not in (1, 3):
         return Perceptual("", f"LPIPS off: it looks at grey or colour pictures, and these have {channels} channels.")
     backbone, path, wrong = lpips_weights.choose(lpips_weights.hub())
@@ -88,7 +91,10 @@ def perceptual(channels: int = 3) -> Perceptual:
 
 @lru_cache(maxsize=1)
 def _load(net: str, path: Path, _stamp: int) -> Any:
-    """LPIPS with the trained heads of the package and the backbone's features from a file that is known to be genuine."""
+    """Load LPIPS with the package's trained heads and the backbone from a file with a known hash; return a reason where this fails.
+
+    `_stamp`, the file's time, makes a changed file load again.
+    """
     try:
         import lpips  # a second (torchvision), once per worker, and only where there is a backbone
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The update made visible: one strip of shades and one norm per layer. Plain numbers, ready for JSON."""
+"""A description of the update for the page: one strip of shades and one norm per layer, as plain numbers for JSON."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,23 +9,28 @@ from torch import Tensor
 from leakage.engine.core import Params
 from leakage.engine.tensor_names import OF
 
-CELLS = 64
-PLACE = 4  # bytes that say where an entry belongs
+CELLS = 64  # of a strip, at most
+INDEX_BYTES = 4  # of the index of an entry
 
 
 def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dict[str, Any]:
-    """What the server received: size, a strip per tensor, and one strip per single picture's gradient, which is never sent.
+    """Describe what the server received: its size, and for each tensor its norm and a strip.
 
-    "norm" is the length of `gradient`, what the attacker makes of the update: the distance of a guess without any gradient.
-    Zeros need not be sent: an update with many counts as its other entries with their places, where these take fewer bytes.
+    The size is that of all entries, or of the entries other than zero with their indices, whichever takes fewer bytes.
+
+    Args:
+        update: what was sent, by parameter.
+        gradient: what the attacker makes of it; "norm" is its l2 norm, which is the distance of a guess without any gradient.
+        singles: the gradients of single pictures, which are never sent; each becomes a strip.
     """
-    update = {name: value for name, value in update.items() if f"0{OF}{name}" not in update}  # else the server makes the sum itself
+    # Where a tensor arrives from each client alone, the sum of these is left out, because the server computes it.
+    update = {name: value for name, value in update.items() if f"0{OF}{name}" not in update}
     survivors = {name: int((value != 0).sum()) for name, value in update.items()}
     whole = sum(value.element_size() * value.numel() for value in update.values())
-    placed = sum((value.element_size() + PLACE) * survivors[name] for name, value in update.items())
+    sparse = sum((value.element_size() + INDEX_BYTES) * survivors[name] for name, value in update.items())
     return {
-        "entries": sum(survivors.values()) if placed < whole else sum(value.numel() for value in update.values()),
-        "bytes": min(placed, whole),
+        "entries": sum(survivors.values()) if sparse < whole else sum(value.numel() for value in update.values()),
+        "bytes": min(sparse, whole),
         "norm": float(torch.cat([value.flatten() for value in gradient.values()]).norm()),
         "layers": [{"name": name, "shape": list(g.shape), "norm": float(g.norm()), "strip": strip(g)} for name, g in update.items()],
         "singles": [strip(torch.cat([value.flatten() for value in single.values()])) for single in singles],
@@ -33,7 +38,7 @@ def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dic
 
 
 def strip(values: Tensor) -> list[int]:
-    """At most CELLS shades 0..255: the mean magnitude of neighbouring entries, on a logarithmic scale over three decades."""
+    """Return at most CELLS shades 0..255: the mean magnitudes of neighbouring entries, on a logarithmic scale over three decades."""
     magnitude = values.detach().abs().flatten().cpu()
     if not len(magnitude):
         return []

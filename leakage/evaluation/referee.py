@@ -1,4 +1,4 @@
-"""The referee: pairs the guesses of one run with the private pictures and scores them. What is costly is measured seldom, or at the end."""
+"""The referee: pairs the guesses of a run with the private pictures and scores them; costly scores seldom, or only at the end."""
 
 import time
 from dataclasses import dataclass, field
@@ -17,41 +17,46 @@ from leakage.evaluation.verdict import Reference, unknown, verdict
 from leakage.evaluation.views import drawn
 
 PAUSE = 0.5  # seconds between two measurements of SSIM at least
-SHARE = 0.02  # ... and never more than this share of the time is spent on them
+SHARE = 0.02  # the largest fraction of the time that is spent on these measurements
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A kept Snapshot with the referee's scores: pictures (B, C, H, W) in [0, 1] on the CPU, in the order of the private ones.
-
-    scores    always psnr, mse, label_accuracy; at most twice a second also ssim, rank (by pixels) and a verdict; at the end everything:
-              rank (median over the distances), identified, registered_psnr, lpips, mse_norm, rmse255, gradient distances. A name that
-              ends in _each, or begins with rank_, holds one value per picture; the others are means, of ranks the median.
-    views     what stands beside the guess, drawn: (1 or 3, H', W') in [0, 1]
-    ending    of the last frame: answer, or why it is none: stopped, diverged
-    proved    which pictures the attack has proved right, without the truth
-    """
+    """A scored Snapshot, with the guess in the order of the private pictures."""
 
     step: int
+    """Optimiser steps so far."""
     seconds: float
+    """Seconds since the run began."""
     x: Tensor
+    """The guess (B, C, H, W) in [0, 1] on the CPU."""
     labels: list[int]
+    """The guessed class of each picture."""
     loss: float
+    """The objective of the attack."""
     scores: dict[str, Any]
+    """Always psnr, mse and label_accuracy; at most twice a second also ssim, rank (by pixels) and the verdict; at the end also the rank as
+    the median over the distances, identified, registered_psnr, lpips, mse_norm, rmse255 and the gradient distances. A name that ends in
+    _each, or begins with rank_, has one value per picture; the others are means, for ranks medians."""
     note: dict[str, Any] = field(default_factory=dict)
+    """The note of the Snapshot."""
     views: dict[str, Tensor] = field(default_factory=dict)
+    """The views of the Snapshot, drawn as pictures (1 or 3, H', W') in [0, 1]."""
     verdict: dict[str, Any] | None = None
+    """The verdict on the batch; None in a frame for which none was computed."""
     ending: str = ""
+    """In the last frame: answer, stopped or diverged; else empty."""
     proved: tuple[bool, ...] = ()
+    """Which pictures the attack has proved right, without the truth."""
 
     @property
     def final(self) -> bool:
-        """Whether it is the last one: what the attack came to."""
+        """Whether this is the last frame, the result of the attack."""
         return bool(self.ending)
 
 
 class Referee:
-    """Scores snapshots of one run; remembers the pairing of the last one, and when structural similarity was last worth its time."""
+    """Scores the snapshots of one run; it remembers the pairing of the last snapshot, and when SSIM is due again."""
 
     def __init__(self, x: Tensor, y: Tensor, seen: Observation, baselines: Baselines) -> None:
         self.x, self.y, self.seen, self.baselines = x, y, seen, baselines
@@ -60,7 +65,7 @@ class Referee:
         self.due = 0.0
 
     def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
-        """The snapshot as a Frame; `seconds` is when it came, so that scoring does not count. `ending` as in Frame."""
+        """Score a snapshot; `ending` as in Frame. The frame's `seconds` end before scoring begins."""
         final = bool(ending)
         now = time.perf_counter()
         guess = pixels(snapshot)
@@ -74,13 +79,13 @@ class Referee:
             "mse": float(metrics.mse(guess, self.x).mean()),
             "label_accuracy": metrics.label_overlap(labels, classes_of(self.y)),
         }
-        word = None
+        judged = None
         if final or now >= self.due:
-            found = self._thorough(guess) if final else self._quick(guess, psnr)
-            word = verdict(found, self.baselines.reference, cut_short=ending not in ("", "answer"))
+            measured = self._thorough(guess) if final else self._quick(guess, psnr)
+            judged = verdict(measured, self.baselines.reference, cut_short=ending not in ("", "answer"))
             if not final:
-                del word["each"]
-            scores |= listed(found, self.baselines.reference)
+                del judged["each"]
+            scores |= listed(measured, self.baselines.reference)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
         if final:
             scores |= distances(self.seen, guess[self.order.argsort()], y)
@@ -95,7 +100,7 @@ class Referee:
             scores=scores,
             note=dict(snapshot.note),
             views={name: drawn(view) for name, view in snapshot.views.items()},
-            verdict=word,
+            verdict=judged,
             ending=ending,
             proved=proved(snapshot, self.order),
         )
@@ -105,9 +110,9 @@ class Referee:
         return {"psnr": psnr, "ssim": metrics.ssim(guess, self.x), "lpips": unknown(psnr), "rank_pixel": rank}
 
     def _thorough(self, guess: Tensor) -> Scores:
-        found = measure(guess, self.x, self.baselines.lineup, self.baselines.perceptual)
-        rmse = metrics.rmse255(found["mse"])
-        return found | {
+        scores = measure(guess, self.x, self.baselines.lineup, self.baselines.perceptual)
+        rmse = metrics.rmse255(scores["mse"])
+        return scores | {
             "registered_psnr": metrics.registered_psnr(guess, self.x),
             "rmse255": rmse,
             "psnr_adadefense": metrics.psnr_adadefense(rmse).clamp(max=metrics.PSNR_CAP),
@@ -115,13 +120,13 @@ class Referee:
 
 
 class BlindReferee:
-    """Shows snapshots of an attack on an update whose pictures nobody here holds: no scores, but at the end the gradient distance."""
+    """Turns the snapshots of an attack into frames where the private pictures are unknown; the last has the gradient distance."""
 
     def __init__(self, seen: Observation) -> None:
         self.seen, self.began = seen, time.perf_counter()
 
     def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
-        """The snapshot as a Frame."""
+        """Turn a snapshot into a Frame without scores of pictures; `ending` as in Frame."""
         guess, y = pixels(snapshot), snapshot.y.detach().cpu()
         return Frame(
             step=snapshot.step,
@@ -138,28 +143,34 @@ class BlindReferee:
 
 
 def pixels(snapshot: Snapshot) -> Tensor:
-    """The guess (B, C, H, W) in [0, 1] on the CPU; what is no number is grey."""
+    """Return the guess (B, C, H, W), clamped to [0, 1], on the CPU; NaN becomes grey."""
     return torch.nan_to_num(snapshot.x.detach().to("cpu", torch.float32), nan=0.5).clamp(0, 1)
 
 
 def proved(snapshot: Snapshot, order: Tensor) -> tuple[bool, ...]:
-    """Which pictures of the guess are proved, in this order."""
+    """List which pictures of the guess are proved, in the order of `order` (B,)."""
     nothing = torch.zeros(len(order), dtype=torch.bool)
     return tuple((nothing if snapshot.proved is None else snapshot.proved.cpu())[order].tolist())
 
 
 def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:
-    """How far the gradient of a guess (B, C, H, W) in [0, 1] with labels y is from what the attacker works with."""
+    """Compute the gradient distances between a guess and the update, as the attacker reads both.
+
+    Args:
+        seen: the observation of the attack.
+        guess: pictures (B, C, H, W) in [0, 1].
+        y: labels (B,) or probabilities (B, K).
+    """
     replayed = seen.gradient(guess.to(seen.device, seen.dtype), y.to(seen.device))
     return metrics.gradient_distances(replayed, seen.as_gradient())
 
 
-def listed(found: Scores, held: Reference) -> dict[str, Any]:
-    """Scores (B,) as numbers and lists for a Frame; what was not measured is left out, save SSIM, which is then not a number."""
-    known = {name: value for name, value in found.items() if name == "ssim" or not bool(value.isnan().all())}
+def listed(scores: Scores, reference: Reference) -> dict[str, Any]:
+    """Convert scores (B,) to the numbers and lists of a Frame; scores that are all NaN are left out, except SSIM."""
+    known = {name: value for name, value in scores.items() if name == "ssim" or not bool(value.isnan().all())}
     plain = {name: float(value.nanmean()) for name, value in known.items() if not name.startswith("rank")}
     each = {f"{name}_each": known[name].tolist() for name in ("psnr", "ssim", "lpips") if name in known}
     ranks = {name: value.tolist() for name, value in known.items() if name.startswith("rank_")}
-    rank, picked = held.rank(found), held.identified(found)
-    placed = {"rank": float(rank.nanquantile(0.5)), "rank_each": rank.tolist(), "identified": float(picked.double().mean())}
-    return plain | each | ranks | placed
+    rank, identified = reference.rank(scores), reference.identified(scores)
+    ranked = {"rank": float(rank.nanquantile(0.5)), "rank_each": rank.tolist(), "identified": float(identified.double().mean())}
+    return plain | each | ranks | ranked
