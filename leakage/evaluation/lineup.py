@@ -11,7 +11,7 @@ from leakage.data.images import gallery, read
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.pools import OWN, SIZE, Origin, first_of, gather, pool_of, tensor, words
+from leakage.evaluation.pools import OWN, SIZE, Origin, describe_pool, first_of, gather, pool_of, tensor
 
 __all__ = ["NEAR", "OWN", "SIZE", "Lineup", "Origin", "draw", "lpips_ranks", "pixel_ranks", "ssim_ranks"]
 NEAR = 1e-3  # two pictures with a smaller mean absolute difference count as the same
@@ -26,7 +26,7 @@ class Lineup:
     """All pictures of the line-ups except the private ones, (P, C, H, W), on the CPU."""
     competitors: Tensor
     """bool (B, P): whether others[p] is in the line-up of picture b."""
-    likes: Tensor
+    same_class: Tensor
     """Another picture of the same class for each private picture, (B, C, H, W); NaN where there is none."""
     words: str
     """A text for the page: where the pictures are from."""
@@ -124,20 +124,20 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
     pictures = (tuple(origins) * len(truth))[: len(truth)]
     names = [pool_of(picture, pictures) for picture in pictures]
     pools = {name: gather(name, pictures, shape, seed) for name in dict.fromkeys(names)}
-    standing = [(name, who) for name, pool in pools.items() for who in pool.who]
+    candidates = [(name, identity) for name, pool in pools.items() for identity in pool.identities]
     others = torch.cat([pool.pictures for pool in pools.values()])  # (P, C, H, W)
     competitors = torch.zeros(len(truth), len(others), dtype=torch.bool)
-    for number, (picture, own) in enumerate(zip(pictures, names, strict=True)):
+    for number, (picture, pool_name) in enumerate(zip(pictures, names, strict=True)):
         far = ((others - truth[number]).abs().mean((1, 2, 3)) >= NEAR).tolist()
-        mine = picture.who
-        places = [place for place, (name, who) in enumerate(standing) if name == own and who != mine and far[place]]
-        competitors[number, places[: SIZE - 1]] = True
+        private = picture.identity
+        indices = [i for i, (name, identity) in enumerate(candidates) if name == pool_name and identity != private and far[i]]
+        competitors[number, indices[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
-    likes = torch.stack([_like(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
-    return Lineup(others, competitors, likes, "; ".join(words(name, pictures) for name in pools))
+    same_class = torch.stack([_of_same_class(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
+    return Lineup(others, competitors, same_class, "; ".join(describe_pool(name, pictures) for name in pools))
 
 
-def _like(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
+def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
     """Draw another picture (C, H, W) of the same class and source; return NaN where there is none."""
     if origin.source == "own":
         return torch.full_like(truth, math.nan)

@@ -1,4 +1,4 @@
-"""The play: lets the client send, shows the attack what the server holds, and has the referee score its guesses against the truth."""
+"""One attack from start to end: the client sends, the attack gets the observation, and the referee scores the guesses."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,9 @@ from leakage.evaluation.baselines import Baselines
 from leakage.evaluation.received import describe
 from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
-PER_SECOND = 10.0  # frames kept per second at most
+PER_SECOND = 10.0  # frames per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
-SHARE = 0.02  # ... and never more than this share of the time is spent on keeping them
+SHARE = 0.02  # the largest fraction of the time that is spent on frames
 NO_GRADIENT = (
     "This model passes no gradient on for these pictures: the update is zero, so there is nothing to attack, whatever protects it. "
     "Choose another activation, other weights, fewer layers, or other pictures."
@@ -33,42 +33,42 @@ NO_GRADIENT = (
 
 @dataclass(frozen=True)
 class Scene:
-    """An attack ready to be played. The truth (x, y) stays here, with the referee; the attack gets `seen`.
-
-    x, y       private pictures (B, C, H, W) in [0, 1] and labels (B,), on the CPU
-    baselines  what guesses are held against
-    received   what the server received, described in numbers
-    changed    how far what was sent is from the undefended gradient ...
-    known      ... and how far that is what the attacker works with
-    """
+    """An attack that is ready to run. The truth (x, y) stays here, with the referee; the attack gets `seen`."""
 
     attack: Attack
     federation: Federation
     x: Tensor
+    """The private pictures (B, C, H, W) in [0, 1], on the CPU."""
     y: Tensor
+    """The private labels (B,), on the CPU."""
     seen: Observation
+    """What the attack gets."""
     baselines: Baselines
+    """What guesses are compared with."""
     received: dict[str, Any] = field(default_factory=dict)
+    """What the server received, as numbers for the page."""
     changed: dict[str, float] = field(default_factory=dict)
+    """The distances between the gradient in what was sent and the undefended gradient."""
     known: dict[str, float] = field(default_factory=dict)
+    """The distances between the gradient that the attacker works with and the undefended gradient."""
 
     def referee(self) -> Referee:
-        """Who scores the guesses of one attack."""
+        """Create the referee that scores the guesses of one run."""
         return Referee(self.x, self.y, self.seen, self.baselines)
 
 
 @dataclass(frozen=True)
 class Private:
-    """The private batch, as it lies with the client: pictures (B, C, H, W) in [0, 1] and labels (B,), on the client's device.
-
-    num_classes   how many classes the model tells apart
-    batch_norm    BatchNorm uses its stored statistics (eval), or those of this batch
-    """
+    """The private batch of the client."""
 
     x: Tensor
+    """Pictures (B, C, H, W) in [0, 1], on the client's device."""
     y: Tensor
+    """Labels (B,), on the client's device."""
     num_classes: int
+    """The number of classes of the model."""
     batch_norm: Literal["eval", "batch"] = "eval"
+    """BatchNorm uses its stored statistics (eval), or those of this batch (batch)."""
 
 
 @exact_arithmetic()
@@ -81,22 +81,32 @@ def stage(
     *,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Scene:
-    """Let the client send its update from `model`, which is altered in place, and hand what arrives to the attacker.
+    """Let the client send its updates, and prepare the attack on them.
 
-    `baselines` are made when the client has sent: a model too large for this machine fails before anything else takes memory. `should_stop`
-    is called before every local step of the client, and before the baselines are made. Raises StoppedError when it returns True.
+    Args:
+        model: the model that the client receives; altered in place.
+        private: the client's batch.
+        federation: protocol, protections, rounds and threat model.
+        attack: the attack.
+        baselines: computes the baselines. It is called after the client has sent, so that a model too large for this machine fails before
+            anything else takes memory.
+        should_stop: called before every local step of the client, and before the baselines are computed.
+
+    Raises:
+        StoppedError: `should_stop` returned True.
+        ValueError: the gradient of the private batch is zero.
     """
     x, y = private.x, private.y
     model = ready(model, federation, x, batch_norm=private.batch_norm)
-    # The attacker's model may hold what it guesses of a protection that changes the model.
+    # `observe` may write the attacker's guess of a protection into the buffers of `model`.
     honest = deepcopy(model) if federation.changes else model
     seen = observe(model, x, y, federation, num_classes=private.num_classes, should_stop=should_stop)
     plain, _ = gradient_client(honest)(seen.received.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)
-    alone = len(x) > 1 and private.batch_norm == "eval"  # whose BatchNorm needs the others has no gradient of its own
+    separable = len(x) > 1 and private.batch_norm == "eval"  # with the batch's statistics no picture has a gradient alone
     sent = seen.received.history[federation.attacked_round - 1].update
-    singles = islice(single_gradients(honest, seen.received.weights, x, y), SHOWN if alone else 0)
+    singles = islice(single_gradients(honest, seen.received.weights, x, y), SHOWN if separable else 0)
     if should_stop():
         raise StoppedError
     return Scene(
@@ -112,89 +122,105 @@ def stage(
     )
 
 
-class Keeper:
-    """Which Snapshots of one attack are kept, as scored Frames, so that keeping them costs next to nothing.
+class FrameLimiter:
+    """Chooses the Snapshots of an attack that become Frames, so that scoring them takes little time.
 
-    Those that carry an event or views are always kept.
+    A Snapshot with an event or views always becomes a Frame.
     """
 
     def __init__(self, referee: Referee | BlindReferee, per_second: float, share: float) -> None:
         self.referee = referee
         self.pause, self.share, self.due = 1 / per_second, share, 0.0
         self.last: Snapshot | None = None
-        self.best: Snapshot | None = None  # a copy: what an attack yields may go on changing
+        self.best: Snapshot | None = None  # a copy, because the attack may go on changing the tensors that it yields
 
     def frame(self, last: Snapshot) -> Frame | None:
-        """The Snapshot as a Frame, if it is kept."""
+        """Score a Snapshot if a Frame is due; return None where none is due."""
         self.last, now = last, time.perf_counter()
         if not (now >= self.due or "event" in last.note or last.views):
             return None
-        first = self.best is None  # it may have to load what scoring needs: that says nothing about those to come
+        first = self.best is None  # its scoring may load files, so its time says nothing about later frames
         frame = self.referee.score(last)
         if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
-            note = {name: value for name, value in last.note.items() if name != "event"}  # that has been said when it happened
+            note = {name: value for name, value in last.note.items() if name != "event"}  # the frame of that moment has shown the event
             self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
         self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.share)
         return frame
 
     def final(self, *, stopped: bool) -> Frame:
-        """The attack's answer, or, when it was stopped, the kept Snapshot of lowest attack loss. Never the one of highest PSNR."""
-        answer = self.best if stopped else self.last
-        assert answer is not None
-        lost = diverged(answer.x, float(answer.loss))
-        return self.referee.score(answer, ending="stopped" if stopped else "diverged" if lost else "answer")
+        """Score the result of the attack: its last Snapshot, or, where it was stopped, the scored Snapshot of the lowest attack loss.
+
+        The truth has no influence on this choice.
+        """
+        result = self.best if stopped else self.last
+        assert result is not None
+        failed = diverged(result.x, float(result.loss))
+        return self.referee.score(result, ending="stopped" if stopped else "diverged" if failed else "answer")
 
 
 def play(scene: Scene, *, should_stop: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
-    """Run the attack and yield scored Frames, at most `per_second`; the last one is final.
+    """Run the attack and yield scored Frames; the last Frame is final.
 
-    It ends early when `should_stop()`, called at every step, returns True.
+    Args:
+        scene: the prepared attack.
+        should_stop: called at every step; the run ends early when it returns True.
+        per_second: the largest number of Frames per second.
     """
-    moments = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
-    yield from played_exactly(_kept(moments, Keeper(scene.referee(), per_second, SHARE), should_stop))
+    snapshots = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
+    yield from played_exactly(_frames(snapshots, FrameLimiter(scene.referee(), per_second, SHARE), should_stop))
 
 
 def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
-    """The same against an update of which nobody here holds the pictures: its Frames have no scores but the gradient distance."""
-    moments = attack.run(seen, generator(seed, "attack"))
-    yield from played_exactly(_kept(moments, Keeper(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
+    """Run an attack on an update without its private pictures, and yield Frames; their only score is the gradient distance at the end.
+
+    Args:
+        attack: the attack.
+        seen: what it gets.
+        seed: of the attack's random numbers.
+        should_stop: called at every step; the run ends early when it returns True.
+    """
+    snapshots = attack.run(seen, generator(seed, "attack"))
+    yield from played_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
 
 
-def _kept(moments: Iterator[Snapshot], keeper: Keeper, should_stop: Callable[[], bool]) -> Iterator[Frame]:
+def _frames(snapshots: Iterator[Snapshot], limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
     stopped = False
-    for moment in moments:
-        frame = keeper.frame(moment)
+    for snapshot in snapshots:
+        frame = limiter.frame(snapshot)
         if frame:
             yield frame
         stopped = should_stop()
         if stopped:
             break
-    yield keeper.final(stopped=stopped)
+    yield limiter.final(stopped=stopped)
 
 
 def play_together(
     scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
 ) -> Iterator[tuple[int, Frame]]:
-    """Several scenes of one attack that can be joined, in one loop: Frames with their places.
+    """Run several prepared instances of one attack in one loop, and yield Frames, each with the index of its scene.
 
-    Each is stopped by its own callable of `stop_checks`; the last Frame of each is final.
+    Args:
+        scenes: prepared attacks that `Attack.run_batched` can run together.
+        stop_checks: for each scene a callable; its run ends early when this returns True.
+        per_second: the largest number of Frames per second of each scene. The last Frame of each scene is final.
     """
-    yield from played_exactly(_kept_together(scenes, stop_checks, per_second))
+    yield from played_exactly(_frames_together(scenes, stop_checks, per_second))
 
 
-def _kept_together(scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
+def _frames_together(scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
     rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
-    moments = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
-    playing = {place: Keeper(scene.referee(), per_second, SHARE / len(scenes)) for place, scene in enumerate(scenes)}
-    for place, moment in moments:
-        if place not in playing:
+    snapshots = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
+    running = {index: FrameLimiter(scene.referee(), per_second, SHARE / len(scenes)) for index, scene in enumerate(scenes)}
+    for index, snapshot in snapshots:
+        if index not in running:
             continue
-        frame = playing[place].frame(moment)
+        frame = running[index].frame(snapshot)
         if frame:
-            yield place, frame
-        if stop_checks[place]():
-            yield place, playing.pop(place).final(stopped=True)
-            if not playing:
+            yield index, frame
+        if stop_checks[index]():
+            yield index, running.pop(index).final(stopped=True)
+            if not running:
                 return
-    for place, keeper in playing.items():
-        yield place, keeper.final(stopped=False)
+    for index, limiter in running.items():
+        yield index, limiter.final(stopped=False)

@@ -1,4 +1,4 @@
-"""Who may stand in a line-up beside a private picture: others of its kind, uploaded with it, of the gallery, a data set or faces."""
+"""The pools of other pictures for a line-up: uploads, the gallery, a data set or faces, of the private picture's kind."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ from leakage.data.images import (
 from leakage.data.readers import BROKEN
 from leakage.engine.core import generator
 
-SIZE = 100  # pictures in a line-up, the true one among them
-SOURCE = 256  # pixels of a picture before it is cut
-REACH = 2000  # the others of a data set are drawn from its first so many test pictures
-SPARE = 10  # more than are needed, for near-duplicates
-ENOUGH = 5  # other uploads of its kind, of which a line-up can be cut: as many as stand beside a photograph of the gallery
+SIZE = 100  # pictures in a line-up, with the private one
+SOURCE = 256  # pixels of a side of a picture before it is cropped
+REACH = 2000  # the others of a data set are drawn from this number of its first test pictures
+SPARE = 10  # additional candidates, in place of near-duplicates
+ENOUGH = 5  # other uploads of a kind that a line-up needs at least; the gallery has as many for one of its photographs
 KINDS = {
     "face": ("face",),
     "digit": ("digit",),
@@ -43,27 +43,25 @@ KINDS = {
     "document": ("document",),
 }  # -> class names; the rest are photographs
 PHOTOGRAPH, XRAY = "photograph", "drawn X-ray"
-OLIVETTI = "faces/olivettifaces.mat"  # in the data folder, where somebody has put it: 40 people, ten pictures each
+OLIVETTI = "faces/olivettifaces.mat"  # in the data folder, if somebody has put it there: 40 people, ten pictures each
 Shape = tuple[int, int, int]  # (C, H, W)
 
 
 class Origin(NamedTuple):
-    """Where a private picture is from. Only the referee's side ever holds one.
-
-    source  gallery, upload, a data set, or own: somebody's own, whose class says nothing about the gallery's
-    id      there
-    kind    of an upload: what the class that the visitor chose makes it
-    file    of an upload: its bytes
-    """
+    """The origin of a private picture. The attacker's side never has one."""
 
     source: str
+    """gallery, upload, the name of a data set, or own: a user's picture, with classes that are not those of the gallery."""
     id: str
+    """The picture's name in its source."""
     kind: str = PHOTOGRAPH
+    """The kind of an upload, by the class that the visitor chose."""
     file: bytes = b""
+    """The bytes of an upload."""
 
     @property
-    def who(self) -> Hashable:
-        """What tells it from others of its pool: the same picture uploaded twice is one, and so is a person whose name is known."""
+    def identity(self) -> Hashable:
+        """The key by which pictures of a pool count as the same: the person, if named, else the bytes of an upload, else the id."""
         if self.source in OF_PEOPLE:
             return find(self.source, self.id).label
         return self.file or self.id
@@ -73,28 +71,35 @@ OWN = Origin("own", "")
 
 
 class PoolName(NamedTuple):
-    """Which pool stands beside a picture: uploads, gallery or people (different ones), and the kind; or a data set, without one."""
+    """The pool of a private picture's line-up."""
 
     source: str
+    """uploads, gallery, people (faces of different people), or the name of a data set."""
     kind: str = ""
+    """The kind of the pictures; empty for a data set."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pictures (P, C, H, W) of one kind in [0, 1], in the order in which they are asked to stand, with who is in each."""
+    """The pictures of a pool, in the order in which a line-up takes them."""
 
-    who: list[Hashable]
+    identities: list[Hashable]
+    """The identity of each picture, see `Origin.identity`."""
     pictures: Tensor
+    """(P, C, H, W) in [0, 1]."""
 
 
 def kind_of(label: int) -> str:
-    """The kind of picture that a class of the gallery, or of an upload, is."""
+    """Return the kind of a picture by its class in the gallery, or by the class chosen for an upload."""
     name = GALLERY_CLASSES[label] if label < len(GALLERY_CLASSES) else ""
     return next((kind for kind, names in KINDS.items() if name in names), PHOTOGRAPH)
 
 
 def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
-    """Which pool stands beside it. For an upload: the others of its kind in the batch where there are enough, else its kind's."""
+    """Choose the pool of a private picture.
+
+    For an upload these are the batch's uploads of its kind where more than ENOUGH differ, else the pool of its kind.
+    """
     if origin.source == "upload" and len(_uploads(origin.kind, batch)) > ENOUGH:
         return PoolName("uploads", origin.kind)
     if origin.source == "upload":
@@ -105,11 +110,17 @@ def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
 
 
 def gather(pool: PoolName, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
-    """Enough of a pool for every picture of the batch."""
+    """Load enough pictures of a pool for the line-ups of a batch.
+
+    Args:
+        pool: the pool.
+        batch: the origins of the private pictures.
+        shape: (C, H, W) of a picture.
+        seed: of the draw.
+    """
     if pool.source == "uploads":
-        wholes = {
-            who: _whole(read("upload", one.id, SOURCE, _channels(shape), one.file)) for who, one in _uploads(pool.kind, batch).items()
-        }
+        uploads = _uploads(pool.kind, batch).items()
+        wholes = {identity: _whole(read("upload", upload.id, SOURCE, _channels(shape), upload.file)) for identity, upload in uploads}
         return _crops(wholes, shape)
     if pool.source == "people":
         return _drawn(_faces(), shape, seed)
@@ -118,8 +129,8 @@ def gather(pool: PoolName, batch: Sequence[Origin], shape: Shape, seed: int) -> 
     return _of_data_set(pool.source, batch, shape, seed)
 
 
-def words(pool: PoolName, batch: Sequence[Origin]) -> str:
-    """What a line-up from there is made of, for the page."""
+def describe_pool(pool: PoolName, batch: Sequence[Origin]) -> str:
+    """Return a text for the page that says from where the other pictures of a line-up are."""
     plural = f"{pool.kind}s"
     if pool.source == "uploads":
         return f"{SIZE - 1} crops of the {len(_uploads(pool.kind, batch)) - 1} other {plural} that you uploaded"
@@ -128,18 +139,18 @@ def words(pool: PoolName, batch: Sequence[Origin]) -> str:
         return f"{SIZE - 1} others of the hundred faces in scikit-image{olivetti}, drawn by the seed"
     if pool.source == "gallery":
         return f"{SIZE - 1} crops of the other {plural} in the gallery"
-    found = datasets()[pool.source]
+    dataset = datasets()[pool.source]
     people = ", of other people," if pool.source in OF_PEOPLE else ""
-    return f"{SIZE - 1} others{people} of the first {min(REACH, found.count()):,} {found.title} test pictures, drawn by the seed"
+    return f"{SIZE - 1} others{people} of the first {min(REACH, dataset.count()):,} {dataset.title} test pictures, drawn by the seed"
 
 
 def first_of(source: str) -> list[Item]:
-    """The test pictures of a data set that others are drawn from."""
+    """Return the test pictures of a data set from which the others are drawn: the first REACH."""
     return datasets()[source].items(0, REACH)
 
 
 def tensor(pictures: Sequence[Pixels]) -> Tensor:
-    """uint8 (H, W, C) each, as float32 (N, C, H, W) in [0, 1]."""
+    """Convert N pictures, each uint8 (H, W, C), to float32 (N, C, H, W) in [0, 1]."""
     return torch.from_numpy(np.stack(pictures)).permute(0, 3, 1, 2).contiguous().float() / 255
 
 
@@ -147,15 +158,15 @@ def tensor(pictures: Sequence[Pixels]) -> Tensor:
 
 
 def _uploads(kind: str, batch: Sequence[Origin]) -> dict[Hashable, Origin]:
-    """The different pictures of one kind that were uploaded for this batch, the one that is compared among them."""
-    return {one.who: one for one in batch if one.source == "upload" and one.kind == kind and one.file}
+    """Collect the batch's different uploads of one kind, by identity; the private picture itself is among them."""
+    return {origin.identity: origin for origin in batch if origin.source == "upload" and origin.kind == kind and origin.file}
 
 
 @lru_cache(maxsize=8)
 def _gallery(kind: str, shape: Shape) -> Candidates:
-    """Crops of the gallery's pictures of one kind."""
-    own = [item.id for item in gallery() if _kind_in_gallery(item) == kind]
-    return _crops({id: _whole(read("gallery", id, SOURCE, _channels(shape))) for id in own}, shape)
+    """Cut crops of the gallery's pictures of one kind."""
+    ids = [item.id for item in gallery() if _kind_in_gallery(item) == kind]
+    return _crops({id: _whole(read("gallery", id, SOURCE, _channels(shape))) for id in ids}, shape)
 
 
 def _kind_in_gallery(item: Item) -> str:
@@ -165,44 +176,51 @@ def _kind_in_gallery(item: Item) -> str:
 
 
 def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
-    """Squares of pictures, as many of each: the whole, then random crops and mirror images, always the same.
+    """Cut the same number of squares from each picture: first the whole, then random crops, every second one mirrored.
 
-    Stretched to the shape; where it is neither grey nor colour, the grey picture stands in every channel.
+    The crops do not depend on the seed. Each is resized to the shape; where the shape has neither 1 nor 3 channels, every channel gets
+    the grey picture.
     """
     count, height, width = shape
-    each = -(-(SIZE - 1) // (len(wholes) - 1))  # so that 99 remain without those of one picture
+    each = -(-(SIZE - 1) // (len(wholes) - 1))  # at least 99 crops remain without those of the private picture
     rng = np.random.default_rng(0)
-    who, found = list[Hashable](), []
+    identities, crops = list[Hashable](), []
     for number in range(each):
-        for name, whole in wholes.items():
+        for identity, whole in wholes.items():
             side = int(rng.integers(SOURCE // 2, SOURCE + 1)) if number else SOURCE
             left, top = (int(value) for value in rng.integers(0, SOURCE + 1 - side, 2))
             square = whole.crop((left, top, left + side, top + side)).resize((width, height), Image.Resampling.LANCZOS)
             square = square.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if number % 2 else square
-            who.append(name)
-            found.append(np.asarray(square).reshape(height, width, _channels(shape)))
-    return Candidates(who, tensor(found).expand(-1, count, -1, -1))
+            identities.append(identity)
+            crops.append(np.asarray(square).reshape(height, width, _channels(shape)))
+    return Candidates(identities, tensor(crops).expand(-1, count, -1, -1))
 
 
 def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
-    """Test pictures drawn by the seed, none of them private; of people with names enough without those of a private one."""
-    private = [one for one in batch if one.source == source]
-    own, items, (channels, size, _) = {one.id for one in private}, first_of(source), shape
+    """Draw test pictures of a data set by the seed, without the private ones.
+
+    In a data set of named people so many that enough remain without the person in any private picture.
+    """
+    private = [origin for origin in batch if origin.source == source]
+    excluded, items, (channels, size, _) = {origin.id for origin in private}, first_of(source), shape
     order = torch.randperm(len(items), generator=generator(seed, "lineup", source)).tolist()
-    left = [items[place] for place in order if items[place].id not in own]
-    who: list[Hashable] = [item.label if source in OF_PEOPLE else item.id for item in left]
-    enough = SIZE - 1 + SPARE + max(who.count(one.who) for one in private)  # 0 without names
-    return Candidates(who[:enough], tensor([read(source, item.id, size, channels) for item in left[:enough]]))
+    left = [items[index] for index in order if items[index].id not in excluded]
+    identities: list[Hashable] = [item.label if source in OF_PEOPLE else item.id for item in left]
+    enough = SIZE - 1 + SPARE + max(identities.count(origin.identity) for origin in private)  # the count is 0 without named people
+    return Candidates(identities[:enough], tensor([read(source, item.id, size, channels) for item in left[:enough]]))
 
 
 def _drawn(faces: Sequence[Pixels], shape: Shape, seed: int) -> Candidates:
-    """Faces drawn by the seed."""
+    """Draw faces by the seed."""
     order = torch.randperm(len(faces), generator=generator(seed, "lineup", "faces")).tolist()[: SIZE - 1 + SPARE]
-    return Candidates([f"face {place}" for place in order], tensor([fitted(faces[place], shape[1], shape[0]) for place in order]))
+    return Candidates([f"face {index}" for index in order], tensor([fitted(faces[index], shape[1], shape[0]) for index in order]))
 
 
 def _faces() -> list[Pixels]:
-    """Different people, grey: the hundred of scikit-image, and those of the Olivetti faces where these are. Raises PictureError."""
+    """Load grey faces of different people: the hundred of scikit-image, and the Olivetti faces if their file is there.
+
+    Raises PictureError where the file is damaged.
+    """
     path = _olivetti_file()
     if path is None:
         return [*portraits()]

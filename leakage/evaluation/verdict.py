@@ -1,4 +1,4 @@
-"""The plain verdict on a batch: what this attack showed of it that luck does not explain."""
+"""The verdict on a batch in a word: what the guesses show of the private pictures that luck does not explain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from torch import Tensor
 
 from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS
 
-CLEAR, NEAR, SOME = 0.5, 0.3, 0.15  # shares of the way to an exact copy
-COMPANY = 4  # of so many pictures of a batch one must be first of its line-up, and two at least, before that alone counts
-ROOM = 1e-4  # SSIM or LPIPS between the best baseline and an exact copy, below which the two are the same
-ROOM_MSE = 1e-6  # likewise, mean squared error: 60 dB
-DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # what the line-up ranks by
+CLEAR, NEAR, SOME = 0.5, 0.3, 0.15  # fractions of the way to an exact copy
+COMPANY = 4  # one in this many pictures of a batch, and at least two, must pass both tests before these alone count
+ROOM = 1e-4  # a baseline whose SSIM or LPIPS is nearer than this to an exact copy counts as a copy
+ROOM_MSE = 1e-6  # likewise for the mean squared error: 60 dB
+DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # by which the line-up is ranked
 RULE = (
     "A guess counts as a leak if it passes two tests. First, it is nearer to the private picture than pictures that show nothing of it: "
     "grey, black, white, noise, blurred noise, its mean colour, the mean picture of the line-up. By PSNR or SSIM it must go at least 15 % "
@@ -26,94 +26,90 @@ RULE = (
     "exact copy. Singled out: it passes both tests, whatever it looks like. Partly: it counts without a first place. Otherwise: not shown "
     "by this attack. Of 1,260 verdicts on guesses that knew nothing, 5 were wrong. A batch is judged by its clearest picture."
 )
-Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), not a number where it is unknown
+Scores = Mapping[str, Tensor]  # name -> one value per picture (B,), NaN where it is unknown
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What guesses are judged against, for each picture of a batch.
-
-    size    pictures in the line-up
-    best    psnr, ssim and lpips, (B,) each: the best that a picture reaches which knows nothing
-    names   which one that is
-    firsts  rank_pixel, rank_ssim, rank_lpips -> which picture that knows nothing is first of the line-up as well, "" for none; a distance
-            that is missing here always counts
-    others  psnr and ssim, (B,) each: the best that another picture of the line-up reaches
-    ssim_counts  whether the pictures are large enough that SSIM tells a guess from luck; else it is ranked by, and is no sign of a leak
-    """
+    """What the guesses of a batch are compared with, for each private picture. A baseline here has no information about the picture."""
 
     size: int
+    """The number of pictures in the line-up."""
     best: Scores
+    """psnr, ssim and lpips, (B,) each: the best score of a baseline."""
     names: Mapping[str, Sequence[str]]
+    """psnr, ssim and lpips -> for each picture the title of the baseline with that score."""
     firsts: Mapping[str, Sequence[str]]
+    """rank_pixel, rank_ssim and rank_lpips -> for each picture the title of a baseline that is first in the line-up too, "" for none. Such
+    a distance does not count; a distance that is missing here always counts."""
     others: Scores
+    """psnr and ssim, (B,) each: the best score of another picture of the line-up."""
     ssim_counts: bool = True
+    """Whether the pictures are large enough for SSIM to distinguish a guess from luck. Else SSIM is ranked, but is no evidence."""
 
     def ranks(self, scores: Scores) -> Tensor:
-        """The ranks by every distance, (distances, B): not a number where one was not measured, or one that knows nothing is first too."""
+        """Return the ranks by every distance, (distances, B); NaN where a rank was not measured, or a baseline is first too."""
         ranks = [scores[name] if name in scores else unknown(scores["psnr"]) for name in DISTANCES]
         void = [[bool(other) for other in self.firsts.get(name, [""] * len(rank))] for name, rank in zip(DISTANCES, ranks, strict=True)]
         return torch.stack(ranks).masked_fill(torch.tensor(void), torch.nan)
 
     def counting(self, scores: Scores) -> Tensor:
-        """The same of the distances that count for a verdict."""
+        """Return `ranks` with NaN for SSIM where SSIM does not count, (distances, B)."""
         return self.ranks(scores if self.ssim_counts else {**scores, "rank_ssim": unknown(scores["psnr"])})
 
     def rank(self, scores: Scores) -> Tensor:
-        """The median of `ranks`: (B,), not a number where there are none."""
+        """Return the median of `ranks` over the distances (B,); NaN where there is no rank."""
         return self.ranks(scores).nanquantile(0.5, dim=0)
 
     def first(self, scores: Scores) -> Tensor:
-        """Whether the private picture is first by at least half of the distances that count: bool (B,)."""
+        """Return whether each private picture is first in its line-up by at least half of the distances that count, bool (B,)."""
         ranks = self.counting(scores)
         return (ranks == 1).any(0) & (2 * (ranks == 1).sum(0) >= (~ranks.isnan()).sum(0))
 
     def above_others(self, scores: Scores) -> Tensor:
-        """`nearer` than the pictures that know nothing and than the others of the line-up: (B,)."""
+        """Return how much `nearer` each guess is than the baselines and the others of the line-up (B,)."""
         return self._nearer(scores, {name: self.best[name].fmax(self.others[name]) for name in ("psnr", "ssim")})
 
     def _nearer(self, scores: Scores, best: Scores) -> Tensor:
         return nearer(scores if self.ssim_counts else {**scores, "ssim": unknown(scores["psnr"])}, best)
 
     def is_evidence(self, scores: Scores) -> Tensor:
-        """Whether a guess shows something of its picture that luck does not explain, by RULE: bool (B,)."""
+        """Return whether each guess shows something of its picture that luck does not explain, by RULE, bool (B,)."""
         both, above = self.first(scores) & (self._nearer(scores, self.best) >= SOME), self.above_others(scores)
-        alone, company = len(both) == 1, int(both.sum()) >= max(2, len(both) / COMPANY)
-        return (both & ((above >= SOME) | alone | company)) | (above >= CLEAR)
+        single, several = len(both) == 1, int(both.sum()) >= max(2, len(both) / COMPANY)
+        return (both & ((above >= SOME) | single | several)) | (above >= CLEAR)
 
     def identified(self, scores: Scores) -> Tensor:
-        """Whether the private picture can be picked out of its line-up by the guess: bool (B,)."""
+        """Return whether each guess picks its private picture out of the line-up, bool (B,): it is first, and is evidence."""
         return self.first(scores) & self.is_evidence(scores)
 
 
 class Clarity(NamedTuple):
-    """How clearly a guess shows its picture, as a key to sort by: the verdict describes the first of the largest of a batch.
-
-    word       0 for the strongest word of the rule, then -1, -2 and -3: a stronger word comes before every weaker one
-    closeness  the way to an exact copy, less half of the mean place in the line-up: it decides between pictures of the same word
-    """
+    """How clearly a guess shows its picture, as a sort key. The verdict describes the first picture of the batch with the largest key."""
 
     word: int
+    """0 for the strongest word of the rule, then -1, -2 and -3: it decides first."""
     closeness: float
+    """The way to an exact copy, less half of the mean rank: it decides between pictures of the same word."""
 
     @classmethod
     def of(cls, weaker: int, way: float, place: float) -> "Clarity":
         """Return the key of a picture.
 
         Args:
-            weaker: how many words of the rule are stronger than that of the picture.
-            way: to an exact copy, from -1 to 1.
-            place: the mean over the distances that count, as a fraction of the line-up, from 0 to 1.
+            weaker: the number of words of the rule that are stronger than the picture's word.
+            way: the way to an exact copy, from -1 to 1.
+            place: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
         """
         return cls(word=-weaker, closeness=way - place / 2)
 
 
 def nearer(scores: Scores, best: Scores) -> Tensor:
-    """The larger share of the way from the best of others (0) to an exact copy (1), by squared error and by SSIM: (B,).
+    """Compute the fraction (B,) of the way from the best other score (0) to an exact copy (1), the larger of two.
 
-    1 - MSE / MSE of the best, and (SSIM - best) / (1 - best). Not a number where the best is a copy itself.
+    The fractions are 1 - MSE / MSE of the best, and (SSIM - best) / (1 - best). NaN where both best scores are those of a copy.
 
-    Unlike `way` it leaves LPIPS out: by LPIPS any natural picture is about half of the way nearer to another than grey or noise is.
+    Unlike `way` this leaves LPIPS out, because by LPIPS any natural picture is about half of the way nearer to another than grey or noise.
     """
     least = 10 ** (-best["psnr"] / 10)
     by_error = (1 - 10 ** (-scores["psnr"] / 10) / least).where(least > ROOM_MSE, torch.nan)
@@ -121,52 +117,61 @@ def nearer(scores: Scores, best: Scores) -> Tensor:
 
 
 def way(scores: Scores, best: Scores) -> Tensor:
-    """The larger share of the way from the best baseline (0) to an exact copy (1), by SSIM and by LPIPS: (B,). Not a number without both.
+    """Compute the fraction (B,) of the way from the best baseline (0) to an exact copy (1), the larger of two; NaN without both.
 
-    (SSIM - best) / (1 - best), and 1 - LPIPS / best.
+    The fractions are (SSIM - best) / (1 - best), and 1 - LPIPS / best.
     """
     by_lpips = (1 - scores["lpips"] / best["lpips"]).where(best["lpips"] > ROOM, torch.nan)
     return _by_ssim(scores, best).fmax(by_lpips)
 
 
 def _by_ssim(scores: Scores, best: Scores) -> Tensor:
-    room = 1 - best["ssim"]  # of a picture of one colour the baseline is an exact copy: no way to go
+    room = 1 - best["ssim"]  # 0 for a private picture of one colour, of which a baseline is an exact copy
     return ((scores["ssim"] - best["ssim"]) / room).where(room > ROOM, torch.nan)
 
 
-def verdict(scores: Scores, held: Reference, *, cut_short: bool = False) -> dict[str, Any]:
-    """Word, why, meaning and rule, by RULE; and the word of each picture.
+def verdict(scores: Scores, reference: Reference, *, cut_short: bool = False) -> dict[str, Any]:
+    """Judge the guesses of a batch by RULE.
 
-    scores      psnr, ssim, lpips and the ranks that were measured, (B,) each
-    cut_short   the attack was stopped before its answer: then only what it shows counts, not what it does not show
+    Args:
+        scores: psnr, ssim, lpips and the ranks that were measured, (B,) each.
+        reference: what the guesses are compared with.
+        cut_short: whether the attack was stopped before its result. Then a picture that is not shown gets CUT_SHORT in place of NOT_SHOWN.
+
+    Returns:
+        word: the strongest word of a picture; why: a sentence about the clearest picture; meaning: of the word; rule: RULE; each: the word
+        of each picture.
     """
-    evident, first, share = held.is_evidence(scores), held.first(scores), way(scores, held.best)  # (B,) each
-    clear = evident & (held.above_others(scores) >= NEAR) & (share >= CLEAR)
+    evident, first, fraction = reference.is_evidence(scores), reference.first(scores), way(scores, reference.best)  # (B,) each
+    clear = evident & (reference.above_others(scores) >= NEAR) & (fraction >= CLEAR)
     singled, partly = evident & first & ~clear, evident & ~first & ~clear
-    found = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
+    by_word = {RECOGNIZABLE: clear, SINGLED_OUT: singled, PARTLY: partly}
     nothing = CUT_SHORT if cut_short else NOT_SHOWN
-    each = tuple(next((word for word, pictures in found.items() if pictures[place]), nothing) for place in range(len(share)))
+    each = tuple(next((word for word, pictures in by_word.items() if pictures[index]), nothing) for index in range(len(fraction)))
     word = min(each, key=[*VERDICTS, CUT_SHORT].index)
-    near = held.counting(scores).nan_to_num(held.size).mean(0) / held.size
-    words, ways = [*found, nothing], share.nan_to_num(0).clamp(-1, 1)
-    keys = [Clarity.of(words.index(own), float(ways[place]), float(near[place])) for place, own in enumerate(each)]
+    near = reference.counting(scores).nan_to_num(reference.size).mean(0) / reference.size
+    words, ways = [*by_word, nothing], fraction.nan_to_num(0).clamp(-1, 1)
+    keys = [Clarity.of(words.index(label), float(ways[index]), float(near[index])) for index, label in enumerate(each)]
     clearest = keys.index(max(keys))
-    numbers = ", ".join([standing(scores, held, clearest), *closeness(scores, held, clearest)])
-    total, counts = len(share), [f"{int(pictures.sum())} {word}" for word, pictures in found.items() if bool(pictures.any())]
+    numbers = ", ".join([standing(scores, reference, clearest), *closeness(scores, reference, clearest)])
+    total, counts = len(fraction), [f"{int(pictures.sum())} {word}" for word, pictures in by_word.items() if bool(pictures.any())]
     why = f"The attacker's picture: {numbers}."
     if total > 1:
         why = f"Of {total} pictures {', '.join(counts) or 'none shown'}. The clearest: {numbers}."
     if evident[clearest] and not first[clearest]:
         why += " It is so much nearer to the private picture than all the others in the line-up that this needs no first place."
-    if word in LEAKS or first[clearest]:  # else a rank of 1 is that of a distance which does not count, as `standing` says
-        why += odd_rank(word, held.rank(scores), clearest)
+    if word in LEAKS or first[clearest]:  # else a rank of 1 is by a distance that does not count, which `standing` states
+        why += odd_rank(word, reference.rank(scores), clearest)
     return {"word": word, "why": why, "meaning": MEANING[word], "rule": RULE, "each": each}
 
 
 def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
-    """Why the rank that stands beside the verdict seems to say something else, in a sentence; empty where it does not.
+    """Return a sentence that explains why the rank beside the verdict seems to contradict it; empty where it does not.
 
-    ranks   the median over the distances that count, of every picture (B,); the median of these is what stands there
+    Args:
+        word: the word of the verdict.
+        ranks: for every picture the median of its ranks, (B,); the page shows the median of these.
+        clearest: the index of the picture that the verdict describes.
     """
     rank = float(ranks.nanquantile(0.5))
     if word in LEAKS:
@@ -178,34 +183,34 @@ def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
     return f" Rank 1 alone singles nobody out: {luck}."
 
 
-def standing(scores: Scores, held: Reference, picture: int) -> str:
-    """The place of one private picture in the line-up, by every distance that was measured, in words."""
-    told, void = [], []
+def standing(scores: Scores, reference: Reference, picture: int) -> str:
+    """Describe the ranks of one private picture, by every distance that was measured, in a phrase."""
+    counted, void = [], []
     for name, how in DISTANCES.items():
         rank = float(scores[name][picture]) if name in scores else torch.nan
-        other = held.firsts[name][picture] if name in held.firsts else ""
+        other = reference.firsts[name][picture] if name in reference.firsts else ""
         if rank == rank and other:
             void.append(f"{how} {other} is first too")
-        elif rank == rank and name == "rank_ssim" and not held.ssim_counts:
+        elif rank == rank and name == "rank_ssim" and not reference.ssim_counts:
             void.append(f"{rank:g} {how}, which luck reaches in pictures so small")
         elif rank == rank:
-            told.append(f"{rank:g} {how}")
-    if not told:
-        return f"no place in the line-up of {held.size} ({', '.join(void) or 'nobody ranked it'}, so it says nothing)"
-    return f"place {', '.join(told)} of {held.size} in the line-up" + (f" ({', '.join(void)}: does not count)" if void else "")
+            counted.append(f"{rank:g} {how}")
+    if not counted:
+        return f"no place in the line-up of {reference.size} ({', '.join(void) or 'nobody ranked it'}, so it says nothing)"
+    return f"place {', '.join(counted)} of {reference.size} in the line-up" + (f" ({', '.join(void)}: does not count)" if void else "")
 
 
-def closeness(scores: Scores, held: Reference, picture: int) -> list[str]:
-    """PSNR, SSIM and LPIPS of one guess in words, beside the best of the pictures that know nothing."""
-    told = []
+def closeness(scores: Scores, reference: Reference, picture: int) -> list[str]:
+    """Describe PSNR, SSIM and LPIPS of one guess, each beside the best score of a baseline, in phrases."""
+    phrases = []
     for name, form, unit in (("psnr", ".1f", " dB"), ("ssim", ".2f", ""), ("lpips", ".2f", "")):
         if not bool(scores[name].isnan().any()):
-            which = f", {held.names[name][picture]}" if name in held.names else ""
-            best = f"{held.best[name][picture]:{form}}{unit}{which}"
-            told.append(f"{name.upper()} {scores[name][picture]:{form}}{unit} (best baseline {best})")
-    return told + ["no SSIM, whose window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
+            which = f", {reference.names[name][picture]}" if name in reference.names else ""
+            best = f"{reference.best[name][picture]:{form}}{unit}{which}"
+            phrases.append(f"{name.upper()} {scores[name][picture]:{form}}{unit} (best baseline {best})")
+    return phrases + ["no SSIM, whose window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
 
 
 def unknown(like: Tensor) -> Tensor:
-    """A score that was not measured: not a number for every picture, (B,)."""
+    """Return the scores (B,) of a metric that was not measured: NaN for every picture of `like` (B,)."""
     return torch.full_like(like, torch.nan)

@@ -31,8 +31,8 @@ def test_the_gallery_ends_with_them_and_begins_as_before() -> None:
 def test_a_line_up_of_drawings_has_no_other_kind_and_no_other_has_drawings() -> None:
     own = pool_of(Origin("gallery", "xray-0"), [])
     assert own == ("gallery", XRAY)
-    assert {who for who in gather(own, [], (1, 32, 32), 1).who} == {f"xray-{number}" for number in range(COUNT)}
+    assert {who for who in gather(own, [], (1, 32, 32), 1).identities} == {f"xray-{number}" for number in range(COUNT)}
     for other in ("astronaut", "scan-0", "face-0", "page-0"):
         pool = pool_of(Origin("gallery", other), [])
         if pool.source == "gallery":
-            assert not any(str(who).startswith("xray") for who in gather(pool, [], (1, 32, 32), 1).who)
+            assert not any(str(who).startswith("xray") for who in gather(pool, [], (1, 32, 32), 1).identities)

@@ -9,7 +9,7 @@ from scipy.io import savemat
 from small_problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
-from leakage.evaluation.baselines import NOT_HELD, RANKED, Baselines, measure
+from leakage.evaluation.baselines import NOT_CHECKED, RANKED, Baselines, measure
 from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.pools import OLIVETTI
@@ -195,8 +195,10 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
     assert found["ssim"].shape == (RANKED + 2,)
     assert held.scores["grey"]["rank"] > 1
     assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
-    assert all(NOT_HELD not in first[:RANKED] for first in held.reference.firsts.values())
-    assert all(first[RANKED:] == [NOT_HELD] * 2 for first in held.reference.firsts.values())  # who is first there may be so without knowing
+    assert all(NOT_CHECKED not in first[:RANKED] for first in held.reference.firsts.values())
+    assert all(
+        first[RANKED:] == [NOT_CHECKED] * 2 for first in held.reference.firsts.values()
+    )  # who is first there may be so without knowing
     words = verdict(measure(x, x, held.lineup, OFF) | {"ssim": torch.zeros(len(x))}, held.reference)["each"]
     assert (words[0], words[RANKED:]) == (SINGLED_OUT, (PARTLY,) * 2)  # exact by PSNR, and nobody looked who is first
 
@@ -208,8 +210,8 @@ def test_baselines_are_grey_noise_the_mean_of_the_line_up_and_another_of_the_cla
     again = measure(held.lineup.mean, x, held.lineup, held.perceptual)
     assert held.scores["mean"]["psnr"] == pytest.approx(float(again["psnr"].mean()))
     assert torch.allclose(held.lineup.mean[1], held.lineup.others[held.lineup.competitors[1]].mean(0), atol=1e-6)
-    assert held.lineup.likes.isnan().flatten(1).any(1).tolist() == [True, False, False]  # the gallery has one astronaut
-    face = held.lineup.likes[1]
+    assert held.lineup.same_class.isnan().flatten(1).any(1).tolist() == [True, False, False]  # the gallery has one astronaut
+    face = held.lineup.same_class[1]
     assert float((face - x[1]).abs().mean()) > 0.02
 
 

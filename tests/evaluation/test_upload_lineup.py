@@ -84,9 +84,9 @@ def test_beside_an_upload_stand_crops_of_all_the_others_of_its_kind_and_none_of_
     pool = gather(pool_of(batch[0], batch), batch, (3, 32, 32), 1)
     assert torch.equal(pool.pictures, held.others)
     for number, one in enumerate(batch):
-        beside = [who for who, stands in zip(pool.who, held.competitors[number].tolist(), strict=True) if stands]
-        counts = {other.who: beside.count(other.who) for other in batch}
-        assert counts.pop(one.who) == 0
+        beside = [identity for identity, stands in zip(pool.identities, held.competitors[number].tolist(), strict=True) if stands]
+        counts = {other.identity: beside.count(other.identity) for other in batch}
+        assert counts.pop(one.identity) == 0
         assert sum(counts.values()) == 99
         assert set(counts.values()) <= {16, 17}  # 6 x 17 = 102, three more than are needed
     assert float((held.others[:7] - x).abs().mean()) < 0.02  # the pool begins with the wholes, resized twice
