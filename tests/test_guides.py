@@ -1,5 +1,6 @@
 """The guides: CONTRIBUTING fits one screen and is true of the code, the example of a plug-in runs, and every decision has its record."""
 
+import dataclasses
 import inspect
 import re
 import sys
@@ -12,6 +13,13 @@ from torch import nn
 
 import leakage
 from leakage.engine import core
+from leakage.evaluation.baselines import Baselines
+from leakage.evaluation.lineup import Lineup
+from leakage.evaluation.perceptual import Perceptual
+from leakage.evaluation.play import Private, Scene
+from leakage.evaluation.pools import Origin
+from leakage.evaluation.referee import Frame
+from leakage.evaluation.verdict import Reference
 from leakage.settings import ROOT
 
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
@@ -34,6 +42,7 @@ GUIDES = [
     ),
     *DECISIONS,
 ]
+FOLDER_GUIDES = sorted((ROOT / "leakage").rglob("README.md"))  # what is in a folder, and in which order to read it
 
 
 def code_words(text: str) -> set[str]:
@@ -47,12 +56,51 @@ def paths(text: str) -> set[str]:
     return {word for word in named if word.split("/")[0] in top}
 
 
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
+@pytest.mark.parametrize("guide", [*GUIDES, *FOLDER_GUIDES], ids=lambda guide: str(guide.relative_to(ROOT)))
 def test_every_path_and_link_of_a_guide_exists(guide: Path) -> None:
     text = guide.read_text()
     assert [path for path in paths(text) if not (ROOT / path).exists()] == []
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")]
     assert [link for link in links if not (guide.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("guide", FOLDER_GUIDES, ids=lambda guide: guide.parent.name)
+def test_a_folders_guide_is_short_and_every_file_that_it_names_exists(guide: Path) -> None:
+    text = guide.read_text()
+    assert len(text.splitlines()) <= 60
+    files = {word for word in code_words(text) if re.fullmatch(r"[\w/-]+\.(py|md|js|css|json|html|toml)", word)}
+    assert files
+    assert sorted(file for file in files if not (guide.parent / file).exists() and not (ROOT / file).exists()) == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "described"),
+    [
+        ("seen", "Observation"),
+        ("batch", "Batch"),
+        ("received", "Transcript"),
+        ("replay", "Replay"),
+        ("granted", "Granted"),
+        ("knowledge", "ProtectionKnowledge"),
+        ("round", "Round"),
+        ("snapshot", "Snapshot"),
+    ],
+)
+def test_the_guide_to_the_engine_describes_every_property_that_plugins_are_handed(prefix: str, described: str) -> None:
+    named = code_words((ROOT / "leakage" / "engine" / "README.md").read_text())
+    properties = {field.name for field in dataclasses.fields(getattr(core, described))}
+    if described == "Observation":
+        properties = {"model", "device", "dtype", "scale"}  # its groups have rows of their own
+    assert {name.removeprefix(f"{prefix}.") for name in named if re.fullmatch(rf"{prefix}\.\w+", name)} == properties
+
+
+@pytest.mark.parametrize(
+    "described", [Baselines, Frame, Lineup, Origin, Perceptual, Private, Reference, Scene], ids=lambda described: described.__name__
+)
+def test_the_guide_to_the_evaluation_describes_every_field(described: type) -> None:
+    rows = (ROOT / "leakage" / "evaluation" / "README.md").read_text().splitlines()
+    (row,) = (row for row in rows if row.startswith(f"| `{described.__name__}` |"))
+    assert set(inspect.get_annotations(described)) <= code_words(row)
 
 
 def test_the_map_fits_one_screen() -> None:
