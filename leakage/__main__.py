@@ -157,7 +157,7 @@ def tell_claims(*, write: bool) -> None:
     for file in claims.put_right(off) if write else ():
         log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
     if write:
-        claims.keep_figures(lessons())
+        claims.write_figures(lessons())
     if off and not write:
         raise RuntimeError("With --write what was found is put in.")
 

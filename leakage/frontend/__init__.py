@@ -1,1 +1,1 @@
-"""What pages and routes share of what a browser gets: JavaScript modules and HTML templates."""
+"""The parts that pages and routes share for browsers: JavaScript modules and HTML templates."""

@@ -1,4 +1,4 @@
-"""HTML and SVG from Jinja2 templates, which lie beside the modules that use them. Every value is escaped; a missing one is an error."""
+"""HTML and SVG from Jinja2 templates, which lie beside the modules that use them. Values are escaped; a missing value is an error."""
 
 import re
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ LAYOUT = re.compile(r"\A {2,}|(?<![^>])\s*\n\s*|\s*\n\s*(?![^<])")  # indentatio
 
 
 class OneLine(Extension):
-    """Leaves out line breaks and indentation between tags: between two inline elements a browser would show them as a space."""
+    """A Jinja2 extension that removes line breaks and indentation between tags, which a browser would show as spaces."""
 
     def filter_stream(self, stream: TokenStream) -> Iterable[Token]:
         for token in stream:
@@ -23,17 +23,17 @@ class OneLine(Extension):
 
 
 def render(template: str, **values: Any) -> str:
-    """A template with its values filled in.
+    """Return a template with its values filled in.
 
     Args:
-        template: The path of the template inside the package, such as `ui/lab/threat_model_table.html.jinja`.
-        **values: What its names stand for; text that is markup itself must be a `markupsafe.Markup`.
+        template: the path of the template inside the package, such as `ui/lab/threat_model_table.html.jinja`.
+        **values: the value of each name in the template; text that is already markup must be a `markupsafe.Markup`.
 
     Returns:
-        HTML or SVG, without the template's own line breaks.
+        HTML or SVG, without the line breaks of the template.
 
     Raises:
-        jinja2.UndefinedError: If the template uses a name that has no value.
+        jinja2.UndefinedError: the template uses a name that has no value.
     """
     return _environment().get_template(template).render(values)
 

@@ -1,4 +1,4 @@
-"""The JavaScript modules of the components, as our route serves them: each version in a folder of its own, which browsers may keep."""
+"""The JavaScript modules of the components, as the server sends them: each version in a folder that browsers may cache."""
 
 import hashlib
 import re
@@ -9,7 +9,7 @@ from posixpath import dirname, join, normpath
 
 FOLDER = Path(__file__).resolve().parent.parent / "ui" / "components"
 ROUTE = "/api/scripts"
-STUB = "stub.js"  # the script that Streamlit itself gets
+STUB = "stub.js"  # the script that Streamlit sends
 IMPORT = re.compile(r"^import [^;']*'([^']+)';$", re.MULTILINE)
 RETRY = re.compile(r"~\d{1,4}$")  # stub.js asks for the same folder under another name after a failure
 
@@ -22,24 +22,24 @@ class Scripts:
     version: str
 
     def folder(self, base: str) -> str:
-        """The address below which they lie, without the host. `base`: the prefix of our routes, such as `/gle`, or nothing."""
+        """Return the address of the modules' folder, without the host. `base` is the prefix of all routes, such as `/gle`, or empty."""
         return f"{base}{ROUTE}/{self.version}"
 
     def find(self, version: str, name: str) -> bytes | None:
-        """One module of this version; None for anything else."""
+        """Return a module; None if the version is another or if there is no such module."""
         return self.files.get(name) if RETRY.sub("", version) == self.version else None
 
     def closure(self, name: str) -> list[str]:
-        """A module, and after it all that it imports, however many imports away. Raises KeyError when one is not there."""
+        """Return the name of a module and of all modules that it imports, directly or not; raise KeyError if a module is missing."""
         found = [name]
-        for one in found:
-            asked = (join(dirname(one), named) for named in IMPORT.findall(self.files[one].decode()))
-            found += dict.fromkeys(named for path in asked if (named := normpath(path)) not in found)
+        for module in found:
+            imported = (join(dirname(module), path) for path in IMPORT.findall(self.files[module].decode()))
+            found += dict.fromkeys(path for relative in imported if (path := normpath(relative)) not in found)
         return found
 
 
 def read(folder: Path) -> Scripts:
-    """The scripts in a folder, without the stub."""
+    """Read the scripts in a folder, without the stub."""
     paths = sorted(path for path in folder.rglob("*.js") if path.name != STUB)
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     digest = hashlib.sha256()
@@ -50,11 +50,11 @@ def read(folder: Path) -> Scripts:
 
 @cache
 def scripts() -> Scripts:
-    """Ours, read once per process: what a page was told of stays what it gets, also while files are replaced."""
+    """Return the scripts of this program, read once per process, so that a page gets the version it was built for while files change."""
     return read(FOLDER)
 
 
 def stub(base: str, name: str) -> str:
-    """The script of a component for Streamlit, which imports the module `name` and all that it needs from our route."""
+    """Return the script of a component for Streamlit, which imports the module `name` and all that it needs from the server."""
     text = (FOLDER / STUB).read_text(encoding="utf-8")
     return text.replace("__FOLDER__", scripts().folder(base)).replace("__NAMES__", " ".join(scripts().closure(name)))

@@ -1,1 +1,1 @@
-"""What the pages that teach are made of: lessons and their claims, recorded runs and grids of what-ifs. No torch."""
+"""The content of the pages that teach: lessons and their claims, recorded runs and grids of what-ifs. No torch."""

@@ -1,4 +1,4 @@
-"""Recomputes what lessons claim, from the result files that back it; no number of ours is typed into a sentence."""
+"""Recomputes the claims of lessons from the result files that back them, so that no number is typed into a sentence by hand."""
 
 import json
 import math
@@ -28,7 +28,7 @@ RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in o
 
 
 class Checked(NamedTuple):
-    """A claim and what its file says today."""
+    """A claim, and the number that its result file gives today."""
 
     lesson: str
     name: str
@@ -38,17 +38,17 @@ class Checked(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it is right to the last printed digit."""
+        """Whether both numbers agree to the last printed digit."""
         return same(self.stated, self.today)
 
     @property
     def words(self) -> str:
-        """For whoever must mend it."""
+        """A sentence that names the lesson, the claim and both numbers."""
         return f"lesson {self.lesson}, claim {self.name}: stated is {self.stated}, {self.file} gives {self.today!r}"
 
 
 def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
-    """All claims of a lesson, recomputed. Raises SpecError naming lesson, claim and file where one cannot be."""
+    """Recompute all claims of a lesson; raise SpecError, with lesson, claim and file, where that is not possible."""
     done = []
     for name, claim in lesson.claims.items():
         try:
@@ -59,7 +59,7 @@ def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
 
 
 def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
-    """What backs the claim, now. Raises SpecError."""
+    """Compute the number of a claim from its result file; raise SpecError where its rows are missing or hold no number."""
     values = list(flat([read(row, claim.take) for row in chosen(claim, root=root)]))
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
@@ -75,13 +75,13 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
 
 
 def flat(values: Sequence[Any]) -> Iterator[Any]:
-    """The values, of a list each of its own."""
+    """Yield the values; instead of a list, the values in it."""
     for value in values:
         yield from value if isinstance(value, list) else [value]
 
 
 def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
-    """The rows of a claim or a figure. Raises SpecError when its file is no result file or misses."""
+    """Select the rows of a claim or a figure; raise SpecError if its file is missing or no result file."""
     if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
         raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
     whole = _content(root / claim.file, (root / claim.file).stat().st_mtime_ns)
@@ -90,32 +90,32 @@ def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
 
 
 class Drawing(NamedTuple):
-    """What a figure draws: x and its values, row by row; and the level that they are held against, in its first row."""
+    """The content of a figure: x and the values of each row, and the level of its reference line."""
 
     points: list[tuple[Any, list[float]]]
     level: float | None
 
 
 def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
-    """A figure from its result file. Raises SpecError."""
+    """Compute a figure from its result file; raise SpecError if the file or a number is missing."""
     rows = chosen(figure, root=root)
     values = [(read(row, figure.x), [short(statistics.fmean(flat([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
     return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
 
 
 def drawn(figure: LessonFigure) -> Drawing:
-    """The same as it was drawn last, since result files do not travel with an installed package. Raises SpecError."""
-    kept = _content(FIGURES, FIGURES.stat().st_mtime_ns)
-    if figure.digest() not in kept:
+    """Return a figure as `write_figures` wrote it, as an installed package has no result files; raise SpecError if it is missing."""
+    figures = _content(FIGURES, FIGURES.stat().st_mtime_ns)
+    if figure.digest() not in figures:
         raise SpecError(f"The figure of {figure.file} has not been drawn: run `make learn ARGS=--write`.")
-    points, level = kept[figure.digest()]
+    points, level = figures[figure.digest()]
     return Drawing([(x, y) for x, y in points], level)
 
 
-def keep_figures(lessons: Sequence[Lesson]) -> None:
-    """Draw all figures and write them down."""
-    kept = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
-    FIGURES.write_text(json.dumps(kept, indent=1) + "\n")
+def write_figures(lessons: Sequence[Lesson]) -> None:
+    """Compute all figures of lessons and write them to FIGURES."""
+    figures = {figure.digest(): draw(figure) for lesson in lessons for figure in lesson.figures}
+    FIGURES.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 @cache
@@ -124,7 +124,7 @@ def _content(file: Path, _changed: int) -> Any:
 
 
 def read(row: Any, name: str) -> Any:
-    """What a dotted name stands for; a number is a place in a list, "a*b" a product. Raises LookupError."""
+    """Read a value by a dotted name, where a number is an index and "a*b" a product; raise LookupError if it does not exist."""
     if "*" in name:
         return math.prod(read(row, part) for part in name.split("*"))
     for step in name.split("."):
@@ -143,7 +143,7 @@ def _has(row: Any, name: str, value: Any) -> bool:
 
 
 def number(value: Any) -> int | float:
-    """The value, if it is a number. Raises SpecError."""
+    """Return the value if it is a number, else raise SpecError."""
     if isinstance(value, int):
         return value
     if isinstance(value, float):
@@ -155,7 +155,7 @@ def number(value: Any) -> int | float:
 
 
 def same(stated: int | float, found: int | float) -> bool:
-    """Whether `found` is printed as `stated` is.
+    """Return whether both numbers are equal when printed with the digits of `stated`.
 
     >>> same(54.7, 54.6512), same(54.7, 54.64), same(7.4e-05, 7.449e-05)
     (True, False, True)
@@ -164,14 +164,14 @@ def same(stated: int | float, found: int | float) -> bool:
 
 
 def as_printed(stated: int | float, found: int | float) -> Decimal:
-    """`found` with the last digit where `stated` has its own, rounded as pages round."""
+    """Round `found` to the last digit of `stated`, in the way in which pages round."""
     exponent = Decimal(repr(stated)).as_tuple().exponent
     assert isinstance(exponent, int)
     return Decimal(f"{found:.{max(0, -exponent)}f}")
 
 
 def renewed(stated: int | float, found: int | float) -> int | float:
-    """What is to be stated instead: as many decimals, or as many significant digits where those would all be 0."""
+    """Return `found` with as many decimals as `stated`, or with as many significant digits if the decimals would all be 0."""
     printed = as_printed(stated, found)
     if not printed and found and stated:
         digits = len(Decimal(repr(stated)).normalize().as_tuple().digits)
@@ -180,12 +180,12 @@ def renewed(stated: int | float, found: int | float) -> int | float:
 
 
 def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
-    """Write what was found into the files of the lessons."""
-    for id in dict.fromkeys(one.lesson for one in off):
+    """Write the recomputed numbers into the files of the lessons, and yield these files."""
+    for id in dict.fromkeys(claim.lesson for claim in off):
         file = folder / f"{id}.json"
         raw = json.loads(file.read_text())
-        for one in off:
-            if one.lesson == id:
-                raw["claims"][one.name]["is"] = renewed(one.stated, one.today)
+        for claim in off:
+            if claim.lesson == id:
+                raw["claims"][claim.name]["is"] = renewed(claim.stated, claim.today)
         file.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
         yield file

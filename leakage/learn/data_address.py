@@ -1,4 +1,4 @@
-"""The address of the data of the lessons: a folder that is named by its content, so that a browser may keep what lies in it."""
+"""The address of the lessons' data: a folder named by a hash of its content, so that a browser may cache it."""
 
 import hashlib
 from functools import cache
@@ -8,7 +8,7 @@ from leakage.learn.lessons import FOLDER
 
 @cache
 def data_version() -> str:
-    """Names the content of all lessons and recordings."""
+    """Hash the content of all lessons and recordings, to 16 hexadecimal digits."""
     digest = hashlib.sha256()
     for file in sorted(FOLDER.rglob("*.*")):
         content = file.read_bytes()
@@ -17,5 +17,5 @@ def data_version() -> str:
 
 
 def data_folder(base: str) -> str:
-    """The folder, without the host. `base`: the prefix of our routes, such as `/gle`, or nothing."""
+    """Return the address of the folder, without the host. `base` is the prefix of all routes, such as `/gle`, or empty."""
     return f"{base}/api/learn/{data_version()}"

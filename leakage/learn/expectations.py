@@ -1,4 +1,4 @@
-"""What lessons say of recordings before they are made: one that shows something else is not written, and the lesson is."""
+"""The results that lessons expect of recordings. If a recording contradicts a lesson, the recording is not written."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +10,7 @@ OVER_GREY = "over grey"  # PSNR above that of a plain grey picture, in dB
 
 
 def score_of(recording: RunRecording, name: str) -> float:
-    """A score of the answer. Raises SpecError when it has none of that name."""
+    """Return a score of a recording's answer; raise SpecError if it has no score of that name."""
     scores = recording.end.scores
     if name == OVER_GREY:
         return score_of(recording, "psnr") - recording.grey
@@ -21,17 +21,18 @@ def score_of(recording: RunRecording, name: str) -> float:
 
 
 def contradicted(lessons: tuple[Lesson, ...], recordings: Mapping[str, RunRecording]) -> Iterator[str]:
-    """A sentence for each expectation that these recordings do not meet; what needs another recording is left open."""
+    """Yield a sentence for each expectation that these recordings contradict; skip those about a recording that is missing."""
     for lesson in lessons:
-        for one in lesson.expects:
-            if one.run in recordings and (not one.over or one.over in recordings):
-                found = score_of(recordings[one.run], one.score) - (score_of(recordings[one.over], one.score) if one.over else 0)
-                if (one.least is not None and found < one.least) or (one.most is not None and found > one.most):
-                    yield f"lesson {lesson.id} says {_words(one)}; recorded was {found:.2f}"
+        for expected in lesson.expects:
+            run, other, score = expected.run, expected.over, expected.score
+            if run in recordings and (not other or other in recordings):
+                found = score_of(recordings[run], score) - (score_of(recordings[other], score) if other else 0)
+                if (expected.least is not None and found < expected.least) or (expected.most is not None and found > expected.most):
+                    yield f"lesson {lesson.id} says {_words(expected)}; recorded was {found:.2f}"
 
 
-def _words(one: Expectation) -> str:
-    about = f"{one.score} of {one.run}" + (f" above that of {one.over}" if one.over else "")
-    bounds = [f"at least {one.least:g}"] if one.least is not None else []
-    bounds += [f"at most {one.most:g}"] if one.most is not None else []
+def _words(expected: Expectation) -> str:
+    about = f"{expected.score} of {expected.run}" + (f" above that of {expected.over}" if expected.over else "")
+    bounds = [f"at least {expected.least:g}"] if expected.least is not None else []
+    bounds += [f"at most {expected.most:g}"] if expected.most is not None else []
     return f"{about}: {' and '.join(bounds)}"

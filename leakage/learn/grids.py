@@ -1,6 +1,6 @@
-"""A recorded grid, `gNN.json` and `gNN.webp`: the numbers and the final pictures of every what-if of a lesson, answered beforehand.
+"""A recorded grid, two files NAME.json and NAME.webp: the numbers and the final pictures of all what-ifs of a lesson, computed beforehand.
 
-The film has a row for each private batch that occurs, then one for the answer of each cell; smaller batches leave the rest of a row black.
+The film has a row for each batch of private pictures, then one for the answer of each cell; smaller batches leave the rest of a row black.
 """
 
 from functools import cache
@@ -10,7 +10,7 @@ import numpy as np
 
 from leakage.data.images import Pixels, tiles
 from leakage.learn.planned import PlannedGrid
-from leakage.learn.recordings import Film, Played, grey_of, kept, read, webp
+from leakage.learn.recordings import Film, Played, grey_of, read, short_or_none, webp
 from leakage.runs.events import MetaEvent
 from leakage.settings import ROOT
 from leakage.spec.experiment import Base
@@ -20,43 +20,48 @@ SCORES = ("psnr", "mse", "ssim", "rank", "identified", "label_accuracy")
 
 
 class Cell(Base):
-    """One answer.
-
-    choice   the place of the value of each knob
-    private, answer  rows of the film, of which the first `batch` pictures count
-    scores   psnr, mse, ssim, rank, identified, label_accuracy, and grey: the PSNR of a plain grey picture
-    labels   that the attacker found, in the order of its pictures; truth: the right ones
-    word     what was seen of the private pictures; why: the numbers behind it
-    """
+    """The answer to a choice of knobs."""
 
     choice: tuple[int, ...]
+    """The index of the value of each knob."""
     experiment_digest: str
     private: int = 0
+    """The row of the film with the private pictures, of which the first `batch` count."""
     answer: int = 0
+    """The row of the film with the reconstructions, of which the first `batch` count."""
     batch: int
     seconds: float
     scores: dict[str, float | None]
+    """psnr, mse, ssim, rank, identified, label_accuracy, and grey: the PSNR of a plain grey picture."""
     labels: tuple[int, ...]
+    """The labels that the attacker predicted, in the order of its pictures."""
     truth: tuple[int, ...]
+    """The true labels."""
     word: str
+    """The word of the verdict."""
     why: str
+    """The numbers that explain the verdict."""
 
 
 class GridRecording(Base):
-    """All cells, in the order of `PlannedGrid.cells`."""
+    """The recording of a grid."""
 
     format: Literal[2]
     title: str
     engine: str
-    knobs: tuple[tuple[str, tuple[str, ...]], ...]  # the name of each, and its values as a reader sees them
-    numbers: tuple[tuple[float | None, ...], ...]  # where those stand on an axis
+    knobs: tuple[tuple[str, tuple[str, ...]], ...]
+    """The name of each knob, and the labels of its values."""
+    numbers: tuple[tuple[float | None, ...], ...]
+    """The positions of these values on an axis; None for a value without a position."""
     class_names: tuple[str, ...]
-    film: Film  # its places are not used
+    film: Film
+    """The size of the film's pictures; its indices are not used."""
     cells: tuple[Cell, ...]
+    """All cells, in the order of `PlannedGrid.cells`."""
 
 
 class CellPlayed(NamedTuple):
-    """A cell with its pictures, uint8 (B, H, W, C), and what its classes are called."""
+    """A cell with its pictures, uint8 (B, H, W, C), and the names of the classes."""
 
     cell: Cell
     private: Pixels
@@ -64,21 +69,21 @@ class CellPlayed(NamedTuple):
     class_names: tuple[str, ...]
 
     def at(self, choice: tuple[int, ...]) -> "CellPlayed":
-        """The same as the answer to another choice."""
+        """Return the same answer under another choice."""
         return self._replace(cell=self.cell.model_copy(update={"choice": choice}))
 
 
 def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
-    """What is kept of a finished run."""
+    """Return the cell of a finished run."""
     meta = next(event for event in run.events if isinstance(event, MetaEvent))
     assert run.end.verdict is not None
     assert run.end.answer is not None
-    scores = {name: kept(getattr(run.end.scores, name)) for name in SCORES} | {"grey": kept(grey_of(meta))}
+    scores = {name: short_or_none(getattr(run.end.scores, name)) for name in SCORES} | {"grey": short_or_none(grey_of(meta))}
     cell = Cell(
         choice=choice,
         experiment_digest=run.experiment.digest(),
         batch=meta.truth.batch,
-        seconds=round((run.end.seconds or 0) * run.share, 2),
+        seconds=round((run.end.seconds or 0) * run.work_fraction, 2),
         scores=scores,
         labels=run.end.labels,
         truth=tuple(picture.label for picture in meta.truth.pictures),
@@ -91,15 +96,15 @@ def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
 
 
 def record_grid(grid: PlannedGrid, played: list[CellPlayed], *, engine: str) -> tuple[GridRecording, bytes]:
-    """A recording of all cells, in the order of the grid, and its film."""
-    widest = max(one.cell.batch for one in played)
-    private = list({_row(one.private, widest).tobytes(): _row(one.private, widest) for one in played}.values())
-    place_of = {row.tobytes(): place for place, row in enumerate(private)}
+    """Return the recording of all cells, in the order of the grid, and its film as WebP."""
+    widest = max(cell.cell.batch for cell in played)
+    private = list({_row(cell.private, widest).tobytes(): _row(cell.private, widest) for cell in played}.values())
+    row_of = {row.tobytes(): index for index, row in enumerate(private)}
     cells = [
-        one.cell.model_copy(update={"private": place_of[_row(one.private, widest).tobytes()], "answer": len(private) + number})
-        for number, one in enumerate(played)
+        cell.cell.model_copy(update={"private": row_of[_row(cell.private, widest).tobytes()], "answer": len(private) + number})
+        for number, cell in enumerate(played)
     ]
-    made = GridRecording(
+    recording = GridRecording(
         format=2,
         title=grid.title,
         engine=engine,
@@ -109,11 +114,11 @@ def record_grid(grid: PlannedGrid, played: list[CellPlayed], *, engine: str) -> 
         film=Film(side=played[0].private.shape[1], batch=widest, places=()),
         cells=tuple(cells),
     )
-    return made, webp(np.concatenate([*private, *(_row(one.answer, widest) for one in played)]))
+    return recording, webp(np.concatenate([*private, *(_row(cell.answer, widest) for cell in played)]))
 
 
 def _row(pictures: Pixels, widest: int) -> Pixels:
-    """Pictures (B, H, W, C) side by side, (H, widest * W, 3), black where there is none."""
+    """Place pictures (B, H, W, C) side by side, (H, widest * W, 3), black where there is none."""
     rgb = np.repeat(pictures, 3, axis=3) if pictures.shape[3] == 1 else pictures
     whole = np.zeros((widest, *rgb.shape[1:]), np.uint8)
     whole[: len(rgb)] = rgb
@@ -122,5 +127,5 @@ def _row(pictures: Pixels, widest: int) -> Pixels:
 
 @cache
 def load_grid(name: str) -> GridRecording:
-    """The recorded grid of that name. Raises SpecError when it is missing or damaged."""
+    """Return the recorded grid of that name; raise SpecError if it is missing or damaged."""
     return read(FOLDER, name, GridRecording, "a recorded grid")

@@ -1,4 +1,4 @@
-"""An experiment as an address of the Lab: the settings that differ from their defaults, under the names that its widgets have."""
+"""The address of an experiment in the Lab: the settings that differ from their defaults, under the names of its widgets."""
 
 from urllib.parse import quote, urlencode
 
@@ -8,7 +8,10 @@ from leakage.spec.lab_settings import lab_settings, with_usual_unnamed
 
 
 def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
-    """What follows the "?" of the Lab's address; None where the Lab has no widgets for what is asked, or as long as nothing is known."""
+    """Return the query of the Lab's address for an experiment, without "?".
+
+    None if the Lab has no widgets for the experiment (uploads, several protections, another precision), or if `known` is None.
+    """
     if known is None:
         return None
     usual = Experiment()
@@ -17,5 +20,5 @@ def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
         return None
     before, settings = lab_settings(usual), lab_settings(with_usual_unnamed(experiment, known))
     differing = {name: value for name, value in settings.items() if before.get(name) != value}
-    told = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in differing.items()}
-    return urlencode({"v": str(VERSION), **told}, quote_via=quote, safe=":,@")
+    texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in differing.items()}
+    return urlencode({"v": str(VERSION), **texts}, quote_via=quote, safe=":,@")

@@ -1,4 +1,4 @@
-"""A lesson as data: beats, claims that result files back, and what is written beside them; one file each in assets/lessons. No torch."""
+"""A lesson as data: beats, claims that result files back, and the texts around them; a file each in assets/lessons. No torch."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Base, SpecError, parse_as
 
 FOLDER = ROOT / "assets" / "lessons"
-LONGEST = 60  # words of a beat: what is read aloud in half a minute
+LONGEST = 60  # words of a beat, which take half a minute to read aloud
 TOKEN = re.compile(r"\{([^{}]+)\}")
 Stop = Annotated[str, Field(pattern=r"^(first|step [1-9]\d*|answer|answer, labels hidden)$")]
 
@@ -20,30 +20,31 @@ Stop = Annotated[str, Field(pattern=r"^(first|step [1-9]\d*|answer|answer, label
 
 
 class Claim(Base):
-    """A number that rows of a result file back.
-
-    rows   the list in the file, by dotted name; empty: the file itself is the only row
-    where  dotted names and what they are in the rows that count, null where they are missing; "a*b" is a product
-    take   what is read in each of them, by dotted name; of a list every value
-    fold   how many become one: one (there is exactly one), first, min, max, mean, median, sum,
-           count; le:0.01 counts those up to it, eq:word equal ones
-    stated  what is printed, as `is` in the file: the last digit counts
-    """
+    """A number that is computed from rows of a result file."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     file: str
+    """The path of the result file."""
     rows: str
+    """The list of rows in the file, by dotted name; empty: the file itself is the only row."""
     where: dict[str, JsonValue]
+    """Dotted names and the values that selected rows have there, null if missing; "a*b" is a product."""
     take: str
+    """The value that is read in each selected row, by dotted name; a list gives all its values."""
     fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|count|le:[-+.e\d]+|eq:.+)$")
+    """How the values become a number.
+
+    one (there is exactly one), first, min, max, mean, median, sum, count; le:0.01 counts values up to 0.01, eq:word counts equal values.
+    """
     scale: float = 1
     stated: int | float = Field(alias="is")
+    """The printed number, `is` in the file: it must agree to the last digit."""
     unit: Literal["", "dB", "%"] = ""
 
 
 class LessonFigure(Base):
-    """Curves from a result file: every row gives x and one value for each y; `line` is a level that all are held against."""
+    """Curves from a result file: every row gives x and a value for each y; `line` is the level of a reference line."""
 
     file: str
     rows: str
@@ -62,12 +63,14 @@ class LessonFigure(Base):
 
 
 class Beat(Base):
-    """What all kinds share. `requires`: a plug-in, kind:id, without which the beat is left out; `note`: for the person who teaches."""
+    """The fields that all kinds of beats share."""
 
     kind: str
     text: str
     note: str = ""
+    """For the teacher."""
     requires: str = Field(default="", pattern=r"^(\w+:\w+)?$")
+    """A plug-in, kind:id, without which the beat is left out."""
 
     @property
     def plays(self) -> tuple[str, ...]:
@@ -76,13 +79,13 @@ class Beat(Base):
 
 
 class TextBeat(Beat):
-    """Words alone."""
+    """A beat of text alone."""
 
     kind: Literal["text"]
 
 
 class PlayBeat(Beat):
-    """One or two recorded runs, which play until `stop`."""
+    """A beat with one or two recorded runs, which play until `stop`."""
 
     kind: Literal["play"]
     runs: tuple[str, ...] = Field(min_length=1, max_length=2)
@@ -95,7 +98,7 @@ class PlayBeat(Beat):
 
 
 class Option(Base):
-    """One answer to choose, and why it is right or wrong."""
+    """An answer to choose, and why it is right or wrong."""
 
     text: str
     right: bool
@@ -103,14 +106,14 @@ class Option(Base):
 
 
 class GuessBeat(Beat):
-    """A question before anything moves on."""
+    """A question that the reader answers before the lesson goes on."""
 
     kind: Literal["guess"]
     options: tuple[Option, ...] = Field(min_length=2, max_length=4)
 
 
 class RevealBeat(Beat):
-    """The answer to the guess before it."""
+    """The answer to the previous guess."""
 
     kind: Literal["reveal"]
     runs: tuple[str, ...] = Field(default=(), max_length=2)
@@ -133,14 +136,14 @@ class TryBeat(Beat):
 
 
 class FigureBeat(Beat):
-    """Curves."""
+    """A beat with a figure."""
 
     kind: Literal["figure"]
     figure: LessonFigure
 
 
 class TakeawayBeat(Beat):
-    """What is left when the rest is forgotten."""
+    """The sentence to remember of a lesson."""
 
     kind: Literal["takeaway"]
 
@@ -153,7 +156,7 @@ AnyBeat = Annotated[
 
 # ---------------------------------------------------------------- lessons
 
-HALL = {  # by kind of beat, and of the first: minutes in front of a hall, and what to do there
+HALL = {  # kind of beat ("opening": the first beat) -> minutes in front of a hall, and what the teacher does
     "opening": (4, "Ask who has met it before; say it in your own words."),
     "text": (1, "Say it in your own words."),
     "play": (4, "Let it run without a word; k plays it again."),
@@ -170,7 +173,7 @@ HALL = {  # by kind of beat, and of the first: minutes in front of a hall, and w
 
 
 class Expectation(Base):
-    """What a recording must show, or the lesson is wrong: a score of `run`, or how far it lies above that of `over`, is within bounds."""
+    """Bounds of a score of the recording `run`, or of its difference from that of `over`: outside them the lesson is wrong."""
 
     run: str
     over: str = ""
@@ -180,7 +183,7 @@ class Expectation(Base):
 
 
 class Lesson(Base):
-    """A lesson; its place among the others is the number before its id."""
+    """A lesson; the number before its id gives its position."""
 
     id: str = Field(pattern=r"^\d\d-[a-z-]+$")
     title: str
@@ -194,46 +197,46 @@ class Lesson(Base):
 
     @property
     def notes(self) -> str:
-        """Those of all beats, for the person who teaches."""
+        """The notes of all beats, for the teacher."""
         return " ".join(beat.note for beat in self.beats if beat.note)
 
     @property
     def hall(self) -> tuple[tuple[int, str], ...]:
-        """Of each beat: its minutes in front of a hall, where a guess has two votes and talk between them, and what to do there."""
-        return tuple(HALL["opening" if not place else beat.kind] for place, beat in enumerate(self.beats))
+        """For each beat, its minutes in front of a hall (a guess has two votes, with discussion between) and what the teacher does."""
+        return tuple(HALL["opening" if not index else beat.kind] for index, beat in enumerate(self.beats))
 
     @property
     def runs(self) -> list[str]:
-        """The recorded runs that it plays, each once, in order."""
+        """The names of the recorded runs that the lesson plays, each once, in order."""
         return list(dict.fromkeys(name for beat in self.beats for name in beat.plays))
 
     @property
     def grids(self) -> list[str]:
-        """The grids that it tries."""
+        """The names of the grids that the lesson offers to try."""
         return [beat.grid for beat in self.beats if isinstance(beat, TryBeat)]
 
     @property
     def figures(self) -> list[LessonFigure]:
-        """What it draws."""
+        """The figures that the lesson draws."""
         return [beat.figure for beat in self.beats if isinstance(beat, FigureBeat | RevealBeat) and beat.figure]
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """Every text that somebody reads, with where it stands."""
+        """Yield the name of each text of the lesson, by its position in the file, and the text."""
         yield "title", self.title
-        for place, beat in enumerate(self.beats):
-            yield f"beats.{place}.text", beat.text
-            yield f"beats.{place}.note", beat.note
+        for index, beat in enumerate(self.beats):
+            yield f"beats.{index}.text", beat.text
+            yield f"beats.{index}.note", beat.note
             for number, option in enumerate(beat.options if isinstance(beat, GuessBeat) else ()):
-                yield f"beats.{place}.options.{number}.text", option.text
-                yield f"beats.{place}.options.{number}.why", option.why
+                yield f"beats.{index}.options.{number}.text", option.text
+                yield f"beats.{index}.options.{number}.why", option.why
         yield "caveat", self.caveat
-        for place, (question, answer) in enumerate(self.worksheet):
-            yield f"worksheet.{place}.question", question
-            yield f"worksheet.{place}.answer", answer
+        for index, (question, answer) in enumerate(self.worksheet):
+            yield f"worksheet.{index}.question", question
+            yield f"worksheet.{index}.answer", answer
 
 
 def parse_lesson(text: str | bytes, name: str) -> Lesson:
-    """A lesson from JSON. Raises SpecError naming the lesson and the first field that is wrong."""
+    """Parse a lesson from JSON; raise SpecError, with the lesson and the first wrong field, if it is not valid."""
     try:
         return parse_as(text, Lesson, "a lesson")
     except SpecError as error:
@@ -242,13 +245,13 @@ def parse_lesson(text: str | bytes, name: str) -> Lesson:
 
 @cache
 def lessons() -> tuple[Lesson, ...]:
-    """All lessons, in their order, read once. Raises SpecError."""
+    """Return all lessons in their order, read once; raise SpecError if a file is not valid."""
     return tuple(parse_lesson(file.read_bytes(), file.stem) for file in sorted(FOLDER.glob("[0-9][0-9]-*.json")))
 
 
 def find_lesson(id: str) -> Lesson:
-    """The lesson of that id. Raises SpecError."""
-    found = [one for one in lessons() if one.id == id]
+    """Return the lesson of that id; raise SpecError if there is none."""
+    found = [lesson for lesson in lessons() if lesson.id == id]
     if not found:
-        raise SpecError(f"There is no lesson {id!r}; expected is one of {', '.join(one.id for one in lessons())}.")
+        raise SpecError(f"There is no lesson {id!r}; expected is one of {', '.join(lesson.id for lesson in lessons())}.")
     return found[0]

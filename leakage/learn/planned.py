@@ -1,4 +1,4 @@
-"""What is recorded for the lessons: runs, and grids of what-ifs, as data in assets/lessons/recorded.json. No torch."""
+"""The plan of the recordings for lessons: runs, and grids of what-ifs, as data in assets/lessons/recorded.json. No torch."""
 
 from copy import deepcopy
 from functools import cache
@@ -14,30 +14,34 @@ FILE = ROOT / "assets" / "lessons" / "recorded.json"
 
 
 class PlannedRun(Base):
-    """A run that is recorded: its title, what is asked, and how many of its frames keep a picture; by itself as many as are watched."""
+    """A run to record."""
 
     title: str
     experiment: Experiment
     frames: int = Field(default=0, ge=0, le=100)
+    """How many frames keep a picture; 0: the usual number for the size of the batch."""
 
 
 class Value(Base):
-    """One value of a knob: as a reader sees it, and what it puts into the experiment, by dotted names of its fields."""
+    """A value of a knob."""
 
     label: str
-    number: float | None = None  # on an axis, where it has a place there
+    """The text that a reader sees."""
+    number: float | None = None
+    """The position on an axis; None if it has none."""
     put: dict[str, JsonValue] = Field(default_factory=dict)
+    """The settings that the value puts into the experiment, by dotted names of fields."""
 
 
 class Knob(Base):
-    """What a reader may turn."""
+    """A setting that a reader may change."""
 
     name: str
     values: tuple[Value, ...] = Field(min_length=2, max_length=8)
 
 
 class Axes(Base):
-    """How a class draws its answers: two names, of a knob or a score, and the knob that gives the colour."""
+    """The axes on which a class draws its answers: the names of a knob or a score, and the knob that gives the colour."""
 
     x: str
     y: str
@@ -48,32 +52,33 @@ class PlannedGrid(Base):
     """All what-ifs of a lesson: an experiment, and two or three knobs with few values each."""
 
     title: str
-    base: dict[str, JsonValue]  # of an experiment
+    base: dict[str, JsonValue]
+    """The experiment that the knobs change, as JSON."""
     knobs: tuple[Knob, ...] = Field(min_length=2, max_length=3)
     plot: Axes | None = None
 
     def cells(self) -> list[tuple[int, ...]]:
-        """Every choice, as the place of the value of each knob; the last knob turns fastest."""
+        """Return every choice as the indices of the knobs' values; the last knob changes fastest."""
         return list(product(*(range(len(knob.values)) for knob in self.knobs)))
 
     def experiment(self, cell: tuple[int, ...]) -> Experiment:
-        """What a choice asks. Raises SpecError."""
+        """Return the experiment of a choice; raise SpecError if it is not valid."""
         raw = deepcopy(self.base)
-        for knob, place in zip(self.knobs, cell, strict=True):
-            for name, value in knob.values[place].put.items():
+        for knob, index in zip(self.knobs, cell, strict=True):
+            for name, value in knob.values[index].put.items():
                 _put(raw, name.split("."), value)
         return parse(raw)
 
 
 class Plan(Base):
-    """The whole file."""
+    """The content of the file."""
 
     runs: dict[str, PlannedRun]
     grids: dict[str, PlannedGrid]
 
 
 def _put(raw: Any, names: list[str], value: JsonValue) -> None:
-    """Lay a value into nested data, making the objects on the way; a number names a place in a list."""
+    """Put a value into nested data in place, and create objects on the way; a number is an index in a list."""
     for name in names[:-1]:
         raw = raw[int(name)] if isinstance(raw, list) else raw.setdefault(name, {})
     if isinstance(raw, list):
@@ -84,19 +89,19 @@ def _put(raw: Any, names: list[str], value: JsonValue) -> None:
 
 @cache
 def plan() -> Plan:
-    """All of it, read once. Raises SpecError, naming the first field that is wrong."""
+    """Return the plan, read once; raise SpecError, with the first wrong field, if it is not valid."""
     return parse_as(FILE.read_bytes(), Plan, "a file of recordings")
 
 
 def planned_run(name: str) -> PlannedRun:
-    """The run of that name. Raises SpecError."""
+    """Return the run of that name; raise SpecError if there is none."""
     if name not in plan().runs:
         raise SpecError(f"There is no run {name!r}; expected is one of {', '.join(plan().runs)}.")
     return plan().runs[name]
 
 
 def planned_grid(name: str) -> PlannedGrid:
-    """The grid of that name. Raises SpecError."""
+    """Return the grid of that name; raise SpecError if there is none."""
     if name not in plan().grids:
         raise SpecError(f"There is no grid {name!r}; expected is one of {', '.join(plan().grids)}.")
     return plan().grids[name]

@@ -1,4 +1,4 @@
-"""The lessons as a reader gets them: every number printed into its sentence, runs and grids beside the beats that show them. No torch."""
+"""The lessons as data for a reader: numbers filled into the sentences, and runs and grids beside the beats that show them. No torch."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from leakage.learn.tokens import value_of
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
 
-DASH = "–"  # where a number is missing
+DASH = "–"  # in place of a missing number
 SHOWN_OF_RUN = ("title", "seconds", "columns", "labels", "notes", "verdicts", "views", "messages", "rule", "result")
 SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "received", "baselines", "steps", "attack", "loss_name", "way")
 
@@ -30,7 +30,7 @@ SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "receiv
 
 
 def filled(text: str, lesson: Lesson) -> str:
-    """The text with its numbers; a dash for those of a recording that is not there."""
+    """Return a text with its numbers filled in; a dash stands for a number of a missing recording."""
 
     def value(match: re.Match[str]) -> str:
         try:
@@ -45,7 +45,7 @@ def filled(text: str, lesson: Lesson) -> str:
 
 
 def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
-    """All lessons in a line each: title, minutes, its first question, and how many beats it has."""
+    """Return a summary of every lesson: title, minutes, number of beats, first question and takeaway."""
     return [
         {
             "id": lesson.id,
@@ -62,12 +62,15 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 
 @cache
 def thumbnail(id: str) -> bytes:
-    """The private picture beside what its first beat stops at, as WebP: a question, not its answer. Raises SpecError where nothing is."""
+    """Return the private picture beside the frame at which the first beat with a run stops, as WebP.
+
+    The pair poses a question and does not show its answer. Raises SpecError if the lesson has no recorded run.
+    """
     beat = first_beat_with_run(find_lesson(id))
     if beat is None:
         raise SpecError(f"Nothing has been recorded for {id}.")
     rows, film = recordings.pictures_of(beat.plays[0]), recordings.load(beat.plays[0])
-    steps = [film.columns["step"][place] for place in film.film.places]
+    steps = [film.columns["step"][index] for index in film.film.places]
     halt = stop_row(beat.stop, steps)
     pictures = [rows[0][0], rows[halt + 1][0] if halt is not None else np.full_like(rows[0][0], 128)]
     file = BytesIO()
@@ -76,26 +79,26 @@ def thumbnail(id: str) -> bytes:
 
 
 def first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
-    """The first beat that plays something which has been recorded."""
+    """Return the first beat that plays a recorded run; None if no such run has been recorded."""
     playing = (beat for beat in lesson.beats if isinstance(beat, PlayBeat | RevealBeat) and beat.plays)
     return next((beat for beat in playing if (recordings.FOLDER / f"{beat.plays[0]}.json").exists()), None)
 
 
 def stop_row(stop: str, steps: list[float | None]) -> int | None:
-    """Which of the kept frames a beat stops at, by their steps; None: before the first."""
+    """Return the index of the frame, among frames with these steps, at which a beat stops; None: before the first frame."""
     if stop == "first":
         return None
     if not stop.startswith("step "):
         return len(steps) - 1
     bound = int(stop.removeprefix("step "))
-    return max((place for place, step in enumerate(steps) if step is not None and step <= bound), default=0)
+    return max((index for index, step in enumerate(steps) if step is not None and step <= bound), default=0)
 
 
 # ---------------------------------------------------------------- one lesson
 
 
 def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
-    """A lesson whole: beats, runs, grids, and what stands below them. Raises SpecError when there is none of that name."""
+    """Return a whole lesson: beats, runs, grids, and the texts below them. Raise SpecError if there is no lesson of that name."""
     lesson = find_lesson(name)
     beats = _shown_beats(lesson, known)
     in_hall = {id(beat): {"hall": hall[0], "hall_note": hall[1]} for beat, hall in zip(lesson.beats, lesson.hall, strict=True)}
@@ -113,9 +116,9 @@ def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
 
 
 def _shown_beats(lesson: Lesson, known: Catalog | None) -> list[Beat]:
-    """Without those that need a plug-in which is not there."""
-    there = {f"{entry.kind}:{entry.id}" for entry in known.entries} if known else set()
-    return [beat for beat in lesson.beats if not beat.requires or beat.requires in there]
+    """List the beats of a lesson without those that need a plug-in which is not installed."""
+    installed = {f"{entry.kind}:{entry.id}" for entry in known.entries} if known else set()
+    return [beat for beat in lesson.beats if not beat.requires or beat.requires in installed]
 
 
 def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
@@ -123,14 +126,14 @@ def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
     raw["text"], raw["note"] = filled(beat.text, lesson), filled(beat.note, lesson)
     for option in raw.get("options", ()):
         option |= {name: filled(option[name], lesson) for name in ("text", "why")}
-    with suppress(SpecError):  # it has not been drawn yet: the sentence alone
+    with suppress(SpecError):  # the figure has not been written yet
         if figure := getattr(beat, "figure", None):
             raw["figure"] = _figure(figure)
     return raw
 
 
 def _figure(figure: LessonFigure) -> dict[str, Any]:
-    """What is drawn."""
+    """Return the content of a figure, as JSON."""
     points, level = drawn(figure)
     return {
         "x_title": figure.x_title,
@@ -144,7 +147,7 @@ def _figure(figure: LessonFigure) -> dict[str, Any]:
 
 
 def _stage(checkpoint: str) -> str:
-    """A stage of a training, such as "convnet@5", as an axis names it."""
+    """Name a stage of a training, such as "convnet@5", for an axis."""
     if not checkpoint:
         return "untrained"
     card, stage = checkpoints.find(checkpoint)
@@ -152,7 +155,10 @@ def _stage(checkpoint: str) -> str:
 
 
 def _run(name: str, known: Catalog | None) -> dict[str, Any]:
-    """A recorded run without what only its making needs; where it is missing, its title and how the Lab computes it."""
+    """Return the data of a recorded run that a reader needs, with its address in the Lab.
+
+    If it has not been recorded, only the title and the address.
+    """
     planned = planned_run(name)
     link = {"title": planned.title, "lab": lab_query(planned.experiment, known)}
     try:
@@ -171,7 +177,7 @@ def _run(name: str, known: Catalog | None) -> dict[str, Any]:
 
 
 def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
-    """The knobs of a grid, and for every cell how the Lab computes it, with the recorded answer where there is one."""
+    """Return the knobs of a grid, and for every cell its address in the Lab and its recorded answer; None if it has none."""
     planned = planned_grid(name)
     cells = planned.cells()
     answers: dict[tuple[int, ...], Cell] = {}

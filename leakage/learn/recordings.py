@@ -1,6 +1,6 @@
-"""A recorded run, format 2: `rNN.json` with what was told of every frame, in columns, and `rNN.webp` with the pictures of some.
+"""A recorded run, format 2: NAME.json with the data of every frame, in columns, and NAME.webp with the pictures of some frames.
 
-The film has a row for the private pictures, then one for every kept frame, the answer last; its columns are the pictures of the batch.
+The film has a row for the private pictures, then one for every stored frame, the answer last; its columns are the pictures of the batch.
 """
 
 import json
@@ -23,63 +23,71 @@ from leakage.settings import ROOT
 from leakage.spec.experiment import Base, Experiment, SpecError, parse_as
 
 FOLDER = ROOT / "assets" / "lessons" / "runs"
-FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # pictures in a film, besides the private ones
-COARSE = 0b11111100  # bits of a channel that are kept on the way of a batch; its private pictures and its answer keep all
-DIGITS = 4  # of a number on the way; those of the result stay whole
-ONE_DAY: Any = dict.fromkeys(("run", "seq", "kind"), True)  # what was true on the day of the recording alone
+FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # frames in the film of a single picture, and of a batch
+COARSE = 0b11111100  # bits of a channel that intermediate pictures of a batch keep; the others keep all
+DIGITS = 4  # of numbers in the columns; those of the result keep all
+ONE_DAY: Any = dict.fromkeys(("run", "seq", "kind"), True)  # valid only on the day of the recording
 NOT_IN_META: Any = {**ONE_DAY, "truth": {"private"}, "environment": {"estimate"}}
-NOT_IN_RESULT: Any = {**ONE_DAY, **dict.fromkeys(("timing_key", "status", "seconds"), True), "verdict": {"rule"}}  # told elsewhere
+NOT_IN_RESULT: Any = {
+    **ONE_DAY,
+    **dict.fromkeys(("timing_key", "status", "seconds"), True),
+    "verdict": {"rule"},
+}  # stored elsewhere in the file
 
 
 Recording = TypeVar("Recording", bound=Base)
 
 
 class Film(Base):
-    """What the rows of the WebP file show: the private pictures, then the frames at these places of the columns, the answer last."""
+    """The layout of a film: a row of private pictures, then a row for each of some frames, the answer last."""
 
-    side: int  # pixels
-    batch: int  # columns
+    side: int
+    """In pixels."""
+    batch: int
+    """The number of columns."""
     places: tuple[int, ...]
+    """The indices of these frames in the columns of the recording."""
 
 
 class RunRecording(Base):
-    """All that was told of a run.
-
-    experiment_digest  of the resolved experiment
-    engine    the version of the code that computed it
-    seconds   of work that it took one core, without waiting for other processes; in the columns likewise
-    meta      what does not change, see `MetaEvent`, without addresses
-    columns   of all frames: step, seconds, loss and every score that is one number; None where it was not measured
-    labels, notes, verdicts, views  [place, value] where they change
-    messages  sentences that a user must not miss
-    result    see `AttackEnd`; its answer is a place of the columns
-    """
+    """The data of a recorded run."""
 
     format: Literal[2]
     title: str
     experiment: Experiment
     experiment_digest: str
+    """The digest of the experiment with defaults filled in."""
     engine: str
+    """The version of the code that computed the run."""
     seconds: float
+    """The computing time on a core, without waiting for other processes. The seconds in the columns are counted likewise."""
     meta: dict[str, JsonValue]
+    """What does not change during the run, see `MetaEvent`, without addresses."""
     columns: dict[str, tuple[float | None, ...]]
+    """For all frames step, seconds, loss and every score that is a number; None if it was not measured."""
     film: Film
     labels: tuple[tuple[int, tuple[int, ...]], ...]
+    """[index of a frame, labels] where they change."""
     notes: tuple[tuple[int, dict[str, JsonValue]], ...]
+    """[index of a frame, note] where it changes."""
     verdicts: tuple[tuple[int, dict[str, JsonValue]], ...]
+    """[index of a frame, verdict] where its word changes."""
     views: tuple[tuple[int, dict[str, str]], ...]
+    """[index of a frame, views] for every frame with views."""
     messages: tuple[str, ...]
+    """Sentences that a user must not miss."""
     rule: str
     result: dict[str, JsonValue]
+    """The end of the attack, see `AttackEnd`; its answer is the index of a frame."""
 
     @property
     def end(self) -> AttackEnd:
-        """What the attack came to."""
+        """The end of the attack: its answer, scores and verdict."""
         return AttackEnd.model_validate({**self.result, "verdict": {**self._verdict, "rule": self.rule}})
 
     @property
     def word(self) -> str:
-        """What was seen of the private pictures, as spec/words.py says it."""
+        """The word of the verdict (spec/words.py)."""
         return str(self._verdict["word"])
 
     @property
@@ -90,113 +98,119 @@ class RunRecording(Base):
 
     @property
     def grey(self) -> float:
-        """PSNR in dB of a plain grey picture, which knows nothing."""
+        """PSNR in dB of a plain grey picture, which is independent of the private pictures."""
         return grey_of(self.meta_event)
 
     @property
     def meta_event(self) -> MetaEvent:
-        """What does not change."""
+        """What does not change during the run."""
         return MetaEvent.model_validate({**self.meta, "private": ""})
 
 
 def grey_of(meta: MetaEvent) -> float:
-    """What a plain grey picture scores in dB."""
+    """Return the PSNR of a plain grey picture, in dB."""
     found = meta.judging.baselines["grey"].psnr
     assert found is not None
     return found
 
 
 class Played(NamedTuple):
-    """A finished run as the store has it.
-
-    experiment  resolved
-    events      MetaEvent, NoteEvents and FrameEvents in the order in which they came
-    pictures    the contact sheet of every frame that still has one, by its number, and that of the private pictures
-    share       of the time in which it ran, how much it worked
-    """
+    """A finished run with the content of the store."""
 
     experiment: Experiment
+    """The experiment with defaults filled in."""
     events: tuple[RunEvent, ...]
+    """MetaEvent, NoteEvents and FrameEvents in their order."""
     end: AttackEnd
     pictures: dict[int, bytes]
+    """The contact sheet of every frame that still has one, by the number of the frame."""
     private: bytes
-    share: float
+    """The contact sheet of the private pictures."""
+    work_fraction: float
+    """The computing time as a fraction of the elapsed time."""
 
 
 def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[RunRecording, bytes]:
-    """A recording and its film of so many `pictures`; `title` says what was done, `engine` is the version of the code that played."""
-    experiment, events, end, sheets, private, share = run
+    """Return the recording of a run and its film as WebP.
+
+    Args:
+        title: says what was done.
+        run: the run.
+        engine: the version of the code that computed it.
+        pictures: how many frames have a picture in the film; 0: the usual number for the size of the batch.
+    """
+    experiment, events, end, sheets, private, work_fraction = run
     meta = next(event for event in events if isinstance(event, MetaEvent))
     frames = [event for event in events if isinstance(event, FrameEvent)]
-    place_of = {frame.seq: place for place, frame in enumerate(frames)}
+    index_of = {frame.seq: index for index, frame in enumerate(frames)}
     assert end.answer is not None
-    answer = place_of[end.answer]
+    answer = index_of[end.answer]
     most = pictures or (FRAMES_OF_ONE if meta.truth.batch == 1 else FRAMES_OF_MANY)
-    with_picture = [place + 1 for place, frame in enumerate(frames) if frame.seq in sheets and place < answer]
-    places = [*(place - 1 for place in log_spaced(with_picture, most - 1)), answer]
-    rows = [tiles(private, meta.truth.batch), *(tiles(sheets[frames[place].seq], meta.truth.batch) for place in places)]
+    with_picture = [index + 1 for index, frame in enumerate(frames) if frame.seq in sheets and index < answer]
+    indices = [*(index - 1 for index in log_spaced(with_picture, most - 1)), answer]
+    rows = [tiles(private, meta.truth.batch), *(tiles(sheets[frames[index].seq], meta.truth.batch) for index in indices)]
     verdicts = [frame.verdict.model_dump(include={"word", "why"}) if frame.verdict else None for frame in frames]
     assert end.verdict is not None
-    made = RunRecording(
+    recording = RunRecording(
         format=2,
         title=title,
         experiment=experiment,
         experiment_digest=experiment.digest(),
         engine=engine,
-        seconds=round((end.seconds or 0) * share, 1),
+        seconds=round((end.seconds or 0) * work_fraction, 1),
         meta=meta.model_dump(mode="json", exclude=NOT_IN_META),
-        columns=_columns(frames, share),
-        film=Film(side=meta.truth.size, batch=meta.truth.batch, places=tuple(places)),
+        columns=_columns(frames, work_fraction),
+        film=Film(side=meta.truth.size, batch=meta.truth.batch, places=tuple(indices)),
         labels=tuple(_changes(frame.labels for frame in frames)),
         notes=tuple(_changes(frame.note or None for frame in frames)),
         verdicts=tuple(_changes(verdicts, by="word")),
-        views=tuple((place, frame.views) for place, frame in enumerate(frames) if frame.views),
+        views=tuple((index, frame.views) for index, frame in enumerate(frames) if frame.views),
         messages=tuple(event.text for event in events if isinstance(event, NoteEvent)),
         rule=end.verdict.rule,
         result=end.model_copy(update={"answer": answer}).model_dump(mode="json", exclude=NOT_IN_RESULT),
     )
-    return made, film(rows)
+    return recording, film(rows)
 
 
-def _columns(frames: Sequence[FrameEvent], share: float) -> dict[str, tuple[float | None, ...]]:
+def _columns(frames: Sequence[FrameEvent], work_fraction: float) -> dict[str, tuple[float | None, ...]]:
     names = [name for name, about in frames[0].scores.__class__.model_fields.items() if "tuple" not in str(about.annotation)]
     columns: dict[str, tuple[float | None, ...]] = {
         "step": tuple(frame.step for frame in frames),
-        "seconds": tuple(round(frame.seconds * share, 2) for frame in frames),
-        "loss": tuple(kept(frame.loss) for frame in frames),
+        "seconds": tuple(round(frame.seconds * work_fraction, 2) for frame in frames),
+        "loss": tuple(short_or_none(frame.loss) for frame in frames),
     }
-    scores = {name: tuple(kept(getattr(frame.scores, name)) for frame in frames) for name in names}
+    scores = {name: tuple(short_or_none(getattr(frame.scores, name)) for frame in frames) for name in names}
     return columns | {name: values for name, values in scores.items() if any(value is not None for value in values)}
 
 
 def short(value: float) -> float:
-    """The number as it is kept on the way, and drawn."""
+    """Round a number to DIGITS significant digits."""
     return float(f"{value:.{DIGITS}g}")
 
 
-def kept(value: float | None) -> float | None:
-    """The same where there is one."""
+def short_or_none(value: float | None) -> float | None:
+    """Round a number to DIGITS significant digits; None stays None."""
     return None if value is None else short(value)
 
 
 def _changes(values: Iterable[Any], *, by: str = "") -> Iterator[tuple[int, Any]]:
-    """Each value that differs from the one before, with its place; of several, where their entry `by` does. None is no value."""
+    """Yield the index and value wherever a value, or its entry `by`, differs from the last; None counts as no value."""
     last = None
-    for place, value in enumerate(values):
-        told = value[by] if by and value else value
-        if value is not None and told != last:
-            last = told
-            yield place, value
+    for index, value in enumerate(values):
+        compared = value[by] if by and value else value
+        if value is not None and compared != last:
+            last = compared
+            yield index, value
 
 
 def film(rows: Sequence[Pixels]) -> bytes:
-    """Rows of pictures uint8 (B, H, W, C), the private ones first and the answer last, as one lossless WebP."""
-    kept = [row & COARSE if 0 < number < len(rows) - 1 and len(row) > 1 else row for number, row in enumerate(rows)]
-    return webp(np.concatenate([np.concatenate([*row], axis=1) for row in kept]))
+    """Encode rows of pictures uint8 (B, H, W, C), the private pictures first and the answer last, as a lossless WebP."""
+    coarse = [row & COARSE if 0 < number < len(rows) - 1 and len(row) > 1 else row for number, row in enumerate(rows)]
+    return webp(np.concatenate([np.concatenate([*row], axis=1) for row in coarse]))
 
 
 def webp(picture: Pixels) -> bytes:
-    """A picture uint8 (H, W, 1 or 3) as lossless WebP."""
+    """Encode a picture uint8 (H, W, 1 or 3) as lossless WebP."""
     file = BytesIO()
     Image.fromarray(np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture).save(
         file, "WEBP", lossless=True, quality=100, method=6
@@ -205,7 +219,7 @@ def webp(picture: Pixels) -> bytes:
 
 
 def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:
-    """The rows of a film, uint8 (B, side, side, 3) each. Raises SpecError when it does not hold such pictures."""
+    """Return the rows of a film, uint8 (B, side, side, 3) each; raise SpecError if its size does not match."""
     with Image.open(BytesIO(data), formats=("WEBP",)) as image:
         whole = np.array(image.convert("RGB"))
     if whole.shape[0] % side or whole.shape[1] != batch * side:
@@ -214,22 +228,22 @@ def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:
 
 
 def write(folder: Path, name: str, recording: EventPart | Base, pictures: bytes) -> None:
-    """Put both files into the folder: the film first, so that who finds the data finds its pictures."""
+    """Write both files into a folder: the film first, so that a process that finds the data finds its pictures."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.webp").write_bytes(pictures)
-    fresh = folder / f"{name}.tmp"
-    fresh.write_text(json.dumps(recording.model_dump(mode="json"), separators=(",", ":")) + "\n")
-    fresh.replace(folder / f"{name}.json")
+    temporary = folder / f"{name}.tmp"
+    temporary.write_text(json.dumps(recording.model_dump(mode="json"), separators=(",", ":")) + "\n")
+    temporary.replace(folder / f"{name}.json")
 
 
 @cache
 def load(name: str) -> RunRecording:
-    """The recorded run of that name. Raises SpecError when it is missing or damaged."""
+    """Return the recorded run of that name; raise SpecError if it is missing or damaged."""
     return read(FOLDER, name, RunRecording, "a recorded run")
 
 
 def read(folder: Path, name: str, kind: type[Recording], called: str) -> Recording:
-    """What was written there. Raises SpecError when it is missing, or damaged: then it says where, without repeating all of it."""
+    """Read a recording of a kind from a folder; raise SpecError if it is missing or damaged, with the first wrong field."""
     file = folder / f"{name}.json"
     if not file.exists():
         raise SpecError(f"{name} has not been recorded: run `make record ARGS='--only {name}'`.")
@@ -240,6 +254,6 @@ def read(folder: Path, name: str, kind: type[Recording], called: str) -> Recordi
 
 
 def pictures_of(name: str) -> list[Pixels]:
-    """The rows of the film of a recorded run: the private pictures, the kept frames, the answer last."""
-    about = load(name).film
-    return rows_of((FOLDER / f"{name}.webp").read_bytes(), about.side, about.batch)
+    """Return the rows of the film of a recorded run: the private pictures, the stored frames, the answer last."""
+    layout = load(name).film
+    return rows_of((FOLDER / f"{name}.webp").read_bytes(), layout.side, layout.batch)

@@ -1,4 +1,4 @@
-"""Recorded runs as runs of a store: what the Lab shows before anybody has pressed Run, on the same stage as every other."""
+"""Recorded runs as runs of the store: what the Lab shows before a user presses Run."""
 
 import hashlib
 import time
@@ -14,15 +14,15 @@ from leakage.spec.aliases import LAB_RUN
 from leakage.spec.prepared import prepared
 from leakage.spec.words import MEANING
 
-OWNER = "recorded"  # holds what nobody may delete
-VERSION = "recorded"  # no engine's: pressing Run on the same settings runs them, and is not answered with the recording
+OWNER = "recorded"  # of runs that no user may delete
+VERSION = "recorded"  # of no engine, so that Run on the same settings computes them and does not return the recording
 
 
-OF_A_FRAME = ("step", "seconds", "loss")  # columns that are no scores
+OF_A_FRAME = ("step", "seconds", "loss")  # columns that are not scores
 
 
 def restore_all(store: Store) -> None:
-    """Put what the Lab and its presets open with into the store, as it is recorded today. Raises SpecError."""
+    """Put the recorded runs with which the Lab, its presets and Compare open into the store; raise SpecError if one is missing."""
     if (earlier := store.note(RECORDED)) not in (None, LAB_RUN):
         store.drop(earlier, OWNER)
     for name in dict.fromkeys(
@@ -33,14 +33,18 @@ def restore_all(store: Store) -> None:
 
 
 def restore(store: Store, name: str) -> None:
-    """Put a recorded run into the store under its name, unless it is there already; frames get new numbers. Raises SpecError."""
+    """Put a recorded run into the store under its name, unless the same recording is there already; frames get new numbers.
+
+    Raises:
+        SpecError: the recording is missing or damaged.
+    """
     content = hashlib.sha256(b"".join((FOLDER / f"{name}.{kind}").read_bytes() for kind in ("json", "webp"))).hexdigest()
-    there = store.note(RECORDINGS) or {}
-    if there.get(name) == content and store.get(name):
+    stored = store.note(RECORDINGS) or {}
+    if stored.get(name) == content and store.get(name):
         return
     recording, (private, *film) = load(name), pictures_of(name)
     colours = recording.meta_event.truth.channels
-    store.drop(name, OWNER)  # of an earlier version, or begun and broken off
+    store.drop(name, OWNER)  # it may be of an earlier version, or incomplete
     run = Run(
         id=name,
         owner=OWNER,
@@ -60,27 +64,29 @@ def restore(store: Store, name: str) -> None:
         store.add_event(name, NoteEvent(text=text))
     shown: dict[int, Pixels] = dict(zip(recording.film.places, film, strict=True))
     numbers = [
-        store.add_frame(name, frame, sheet(shown[place][..., :colours])) if place in shown else store.add_event(name, frame)
-        for place, frame in enumerate(frames(recording))
+        store.add_frame(name, frame, sheet(shown[index][..., :colours])) if index in shown else store.add_event(name, frame)
+        for index, frame in enumerate(frames(recording))
     ]
     assert recording.end.answer is not None
     store.finish(name, "done", result=recording.end.model_copy(update={"answer": numbers[recording.end.answer]}))
-    store.put_note(RECORDINGS, {**there, name: content})
+    store.put_note(RECORDINGS, {**stored, name: content})
 
 
 def frames(recording: RunRecording) -> Iterator[FrameEvent]:
-    """The frames of a recorded run, with what was told of each; the last one, its answer, with all scores."""
+    """Yield the frames of a recorded run with their data; the last frame, the answer, has all scores."""
     columns, end = recording.columns, recording.end
     changes: dict[str, dict[int, Any]] = {
         "labels": dict(recording.labels),
         "note": dict(recording.notes),
-        "verdict": {place: {**told, "meaning": MEANING[str(told["word"])], "rule": recording.rule} for place, told in recording.verdicts},
+        "verdict": {
+            index: {**verdict, "meaning": MEANING[str(verdict["word"])], "rule": recording.rule} for index, verdict in recording.verdicts
+        },
     }
-    held: dict[str, Any] = {}
-    for place in range(len(columns["step"])):
-        held |= {name: told[place] for name, told in changes.items() if place in told}
-        now: dict[str, Any] = {name: columns[name][place] for name in OF_A_FRAME} | {"views": dict(recording.views).get(place)}
-        now["scores"] = {name: values[place] for name, values in columns.items() if name not in OF_A_FRAME}
-        if place == end.answer:
+    current: dict[str, Any] = {}
+    for index in range(len(columns["step"])):
+        current |= {name: values[index] for name, values in changes.items() if index in values}
+        now: dict[str, Any] = {name: columns[name][index] for name in OF_A_FRAME} | {"views": dict(recording.views).get(index)}
+        now["scores"] = {name: values[index] for name, values in columns.items() if name not in OF_A_FRAME}
+        if index == end.answer:
             now |= {"scores": end.scores, "verdict": end.verdict}
-        yield FrameEvent.model_validate({**held, **now})
+        yield FrameEvent.model_validate({**current, **now})

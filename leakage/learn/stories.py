@@ -1,4 +1,4 @@
-"""The front door as data: the film that asks what noise will become, and twelve stories, each with its lesson and its run. No torch."""
+"""The data of the front door: the film that asks what noise will become, and twelve stories with their lessons and runs. No torch."""
 
 from functools import cache
 from typing import Any
@@ -17,17 +17,18 @@ from leakage.spec.experiment import Base, SpecError, parse_as
 
 FILE = FOLDER / "stories.json"
 LONGEST = 6  # words of a title
-LAYERS = 8  # of the update, drawn
-SIDE = 2  # pictures in a row and in a column, where a story has several
+LAYERS = 8  # of the update, at most, are drawn
+SIDE = 2  # pictures in a row and in a column of a story about a batch
 
 
 class Story(Base):
-    """A card of the front door: the beat of a lesson that tells it, and the recorded run that it shows."""
+    """A card of the front door: the beat of a lesson that tells the story, and the recorded run that it shows."""
 
     title: str
     line: str
     lesson: str
-    beat: int = Field(ge=1)  # from 1, as in addresses
+    beat: int = Field(ge=1)
+    """The number of the beat, from 1 as in addresses."""
     run: str
 
     @field_validator("title")
@@ -39,31 +40,38 @@ class Story(Base):
 
 
 class FrontDoor(Base):
-    """The whole file. `film` is a recorded run, which halts at `stop`; `why` is the lesson that explains it, `teach` that of the guide."""
+    """The content of the file."""
 
     film: str
+    """The name of the recorded run that the film shows."""
     stop: Stop
+    """The frame at which the film halts."""
     why: str
+    """The id of the lesson that explains the film."""
     teach: str
+    """The id of the lesson of the teacher's guide."""
     stories: tuple[Story, ...] = Field(min_length=12, max_length=12)
 
 
 @cache
 def front_door() -> FrontDoor:
-    """All of it, read once. Raises SpecError."""
+    """Return the front door, read once; raise SpecError if the file is not valid."""
     return parse_as(FILE.read_bytes(), FrontDoor, "a file of stories")
 
 
 def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, handouts: str, own: str | None = None) -> dict[str, Any]:
-    """What reader/door.js draws, as plain data.
+    """Return the data that reader/door.js draws.
 
-    data   the address below which films and thumbnails lie
-    learn  the address of the page Learn
-    lab    the address of the Lab; None where there is none
-    handouts  the folder of the pages to print
-    own    where somebody tries their own picture
+    Args:
+        known: the plug-ins; None while they are not known.
+        data: the address of the folder with films and thumbnails.
+        learn: the address of the page Learn.
+        lab: the address of the Lab; None if there is no Lab.
+        handouts: the address of the folder with the pages to print.
+        own: the address at which visitors try their own picture; None if there is none.
 
-    Raises SpecError where the film is missing.
+    Raises:
+        SpecError: the film is missing.
     """
     door = front_door()
     run = recordings.load(door.film)
@@ -94,14 +102,18 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
 
 
 def _lab(story: Story, known: Catalog | None, lab: str | None) -> str | None:
-    """Where the Lab has the settings of its run."""
+    """Return the address of the story's run in the Lab; None if there is none."""
     query = lab_query(planned_run(story.run).experiment, known) if lab is not None else None
     return f"{lab}?{query}" if query else None
 
 
 @cache
 def story_picture(run: str) -> bytes:
-    """What was private beside what became of it in the end, as WebP; of a batch four of each. Raises SpecError for a run of no story."""
+    """Return the private picture beside the reconstruction, as WebP; for a batch, four of each.
+
+    Raises:
+        SpecError: no story has this run.
+    """
     if run not in {story.run for story in front_door().stories}:
         raise SpecError(f"There is no story of {run!r}.")
     rows = recordings.pictures_of(run)
@@ -109,9 +121,9 @@ def story_picture(run: str) -> bytes:
 
 
 def _tiled(pictures: Pixels) -> Pixels:
-    """The first of them, or the first four as a square."""
+    """Return the first picture, or, from four on, the first four as a square."""
     if len(pictures) < SIDE * SIDE:
-        one: Pixels = pictures[0]
-        return one
+        first: Pixels = pictures[0]
+        return first
     rows = [np.concatenate([*pictures[SIDE * row : SIDE * (row + 1)]], axis=1) for row in range(SIDE)]
     return np.concatenate(rows)

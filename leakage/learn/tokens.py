@@ -1,4 +1,4 @@
-"""Puts the numbers into the sentences of a lesson: `{name}` of a claim, `{r09.psnr}` of a recording."""
+"""Fills numbers into the sentences of a lesson: `{name}` of a claim, `{r09.psnr}` of a recording."""
 
 from collections.abc import Callable, Mapping
 from math import log10, prod
@@ -7,7 +7,7 @@ from leakage.learn.lessons import Claim, Lesson
 from leakage.learn.recordings import RunRecording, load
 from leakage.spec.experiment import SpecError
 
-SMALL = 1e-4  # below it a number is printed with its power of ten
+SMALL = 1e-4  # smaller numbers are printed with a power of ten
 POWERS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -36,7 +36,7 @@ OF_A_RECORDING: Mapping[str, Callable[[RunRecording], str]] = {
 
 
 def plain(number: int | float) -> str:
-    """A number as a reader sees it.
+    """Format a number for a reader.
 
     >>> plain(54.7), plain(0.0), plain(1.5e-30), plain(15826)
     ('54.7', '0', '1.5 × 10⁻³⁰', '15,826')
@@ -48,17 +48,17 @@ def plain(number: int | float) -> str:
 
 
 def claim_words(claim: Claim) -> str:
-    """A claim as it stands in a sentence, with its unit."""
+    """Format the number of a claim with its unit."""
     return f"{plain(claim.stated)} {claim.unit}".rstrip()
 
 
 def value_of(token: str, lesson: Lesson) -> str:
-    """What stands for a token. Raises SpecError naming lesson and token."""
+    """Return the text that replaces a token; raise SpecError, with lesson and token, if there is no such number."""
     run, dot, name = token.partition(".")
     if not dot and token in lesson.claims:
         return claim_words(lesson.claims[token])
     if dot and name in OF_A_RECORDING:
         return OF_A_RECORDING[name](load(run))
     raise SpecError(
-        f"lesson {lesson.id}: {{{token}}} is no claim of it, and none of {', '.join(OF_A_RECORDING)} of a recorded run, as in {{r02.psnr}}."
+        f"lesson {lesson.id}: {{{token}}} is neither a claim nor one of {', '.join(OF_A_RECORDING)} of a recorded run, as in {{r02.psnr}}."
     )

@@ -277,9 +277,9 @@ def test_a_wrong_lesson_is_refused_in_a_sentence(change: dict[str, Any], sentenc
 
 
 def test_a_token_that_nothing_stands_for_is_refused_by_name() -> None:
-    with pytest.raises(SpecError, match=r"^lesson 01-gradient: \{nothing\} is no claim of it"):
+    with pytest.raises(SpecError, match=r"^lesson 01-gradient: \{nothing\} is neither a claim"):
         value_of("nothing", find_lesson("01-gradient"))
-    with pytest.raises(SpecError, match=r"^lesson 01-gradient: \{r01\.colour\} is no claim of it"):
+    with pytest.raises(SpecError, match=r"^lesson 01-gradient: \{r01\.colour\} is neither a claim"):
         value_of("r01.colour", find_lesson("01-gradient"))
     with pytest.raises(SpecError, match=r"^There is no lesson '99-none'"):
         find_lesson("99-none")
