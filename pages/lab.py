@@ -118,8 +118,8 @@ def page() -> None:
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:
-        choice = simple_form.drawn_simply(known)
-        simple_form.switch(known)
+        choice = simple_form.choice_to_draw(known)
+        simple_form.choose_depth(known)
         experiment = simple_form.settings(known, choice) if choice else settings(known)
         start(experiment, known)
         address.write_url(known, more={"preset": None, simple_form.EXPERT: None if choice else "1", "run": run_shown()})

@@ -19,7 +19,7 @@ from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
 from leakage.ui.lab.result import find_runs
-from leakage.ui.lab.threat_model_table import settings
+from leakage.ui.lab.threat_model_table import setting_rows
 
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
@@ -235,7 +235,7 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
     experiment = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
 
     def said(**note: object) -> dict[str, str]:
-        return {what: value for _, what, value in settings(experiment, CATALOG, None, end(1, scores=scores, note=note))}
+        return {what: value for _, what, value in setting_rows(experiment, CATALOG, None, end(1, scores=scores, note=note))}
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
     assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")

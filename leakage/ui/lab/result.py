@@ -1,4 +1,4 @@
-"""A run on the page: the stage, and below it what it assumes, what to take away, what to ask next."""
+"""A run on the page: the pictures, and below them the downloads, the next questions, the threat model table and the glossary."""
 
 from contextlib import suppress
 from functools import partial
@@ -27,10 +27,10 @@ from leakage.ui.components.live import Shown, stage
 from leakage.ui.lab import fallback, presets, strongest
 from leakage.ui.lab.threat_model_table import table_html
 
-MOST = 2  # runs side by side
-PLAYED = """It was computed on another machine. The same settings and the same seed, computed here, may end a few dB higher or lower:
+MAX_RUNS = 2  # side by side
+REPLAYED = """It was computed on another machine. The same settings and the same seed, computed here, may end a few dB higher or lower:
 processors and numbers of threads round differently in the last digit, and a search of hundreds of steps makes that grow."""
-EVERY = 2.0  # seconds between two looks at runs that move: the stage hears of them at once, and each look costs a tenth of a core
+EVERY = 2.0  # seconds between two reads of runs under way; a read costs a tenth of a core, and pictures come by the event stream
 DOWNLOADS = {
     "final.png": "Picture",
     "slide.png": "Slide",
@@ -42,19 +42,25 @@ DOWNLOADS = {
 
 
 def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
-    """The runs with these `ids` (joined by commas), or the recorded one for a newcomer; and whether it is what the settings ask for."""
+    """Draw the runs of an address, or the recorded run where the address names none.
+
+    Args:
+        ids: The ids of the runs, joined by commas, or None.
+        asked: The experiment that the widgets describe; the page says where it is another one than the runs.
+        known: The catalog of plug-ins.
+    """
     recorded = service().recorded()
     runs = find_runs(ids or recorded)
     if ids and not runs:
         st.warning(f"This run is not here: {gone.why(ids.split(','))}. Below is the recorded run instead.")
         runs = find_runs(recorded)
     if runs and runs[0].kind in ("train", "invert"):
-        own = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
-        st.info(f"This is a training, not an attack: {own}.")
+        page = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
+        st.info(f"This is a training, not an attack: {page}.")
         return
     if runs and runs[0].kind == "rank":
-        own = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"These are measured ranks of a network, not an attack: {own}.")
+        page = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
+        st.info(f"These are measured ranks of a network, not an attack: {page}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
@@ -62,19 +68,19 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
     other = asks_for_another(asked, runs, known)
     if other and not ids and st.session_state.get("opened"):
-        st.info("These settings have not been run yet. Press **Run** to watch what comes of them.")
+        st.info("These settings have not been run yet. Press **Run** to watch the attack.")
         return
     preset = presets.preset_of(experiments, known)
     if all(run.version == VERSION for run in runs):
         which = "Recorded runs" if len(runs) > 1 else "A recorded run"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.", width="content", help=PLAYED)
+            st.markdown(f"**{which}, played again.** Choose your own settings and press **Run**.", width="content", help=REPLAYED)
             if preset:
                 live = partial(presets.start, preset, live=True)
                 st.button("Compute both live", icon=":material/play_arrow:", key="live", type="tertiary", on_click=live)
-    digest, title, told = st.session_state.get("what-if", ("", "", ""))
+    digest, title, changed = st.session_state.get("what-if", ("", "", ""))
     if runs[-1].digest == digest:
-        st.caption(f":material/difference: **What if … {escape(title)}?** {escape(told)}")
+        st.caption(f":material/difference: **What if … {escape(title)}?** {escape(changed)}")
     if len(runs) > 1 and not preset:
         with st.container(horizontal=True, key="which-run"):
             for which, run in zip(("first", "second"), runs, strict=True):
@@ -98,21 +104,21 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
 
 
 def asks_for_another(asked: Experiment | None, runs: list[Run], known: Catalog) -> bool:
-    """Whether the settings ask for none of these runs."""
+    """Return whether the settings describe another experiment than all of these runs."""
     try:
         return asked is not None and asked.resolve(known).digest() not in {run.digest for run in runs}
-    except SpecError:  # the button says why it cannot be run
+    except SpecError:  # the Run button says why these settings cannot be run
         return False
 
 
 def find_runs(ids: str | None) -> list[Run]:
-    """The runs of an address, without those that are not here; what is no attack stands alone."""
-    runs = [run for id in (ids or "").split(",")[:MOST] if (run := service().look(id))]
-    return [run for run in runs if run.kind == runs[0].kind][: MOST if runs and runs[0].kind == "attack" else 1]
+    """Return the runs of an address that exist: at most two attacks, or one run of any other kind."""
+    runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id))]
+    return [run for run in runs if run.kind == runs[0].kind][: MAX_RUNS if runs and runs[0].kind == "attack" else 1]
 
 
 def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
-    """A run as the stage wants it; its protocol may be gone since."""
+    """Return what the component that plays a run needs; where its protocol no longer exists, the words for a plain gradient."""
     count = len(experiment.pictures)
     if known.protocols.find(experiment.protocol.id) is None:
         phones = clients_of(experiment.aggregation, known)
@@ -124,7 +130,7 @@ def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown
 
 @st.fragment(run_every=EVERY)
 def watch(ids: list[str], known: Catalog) -> None:
-    """The details of runs that still move; once all have ended the whole page is drawn again, and looks no more."""
+    """Draw the details of runs under way, again every `EVERY` seconds; once all have ended, draw the whole page a last time."""
     runs = find_runs(",".join(ids))
     if len(runs) < len(ids) or all(run.status not in OPEN for run in runs) or "go" in st.session_state:
         st.rerun()
@@ -132,7 +138,7 @@ def watch(ids: list[str], known: Catalog) -> None:
 
 
 def details(runs: list[Run], known: Catalog) -> None:
-    """What to take away, what to ask next, what was assumed; of several runs one behind the other."""
+    """Draw the downloads, next questions, threat model table and glossary; two runs get a tab each."""
     experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
     titles = presets.titles(experiments, known)
     if len(runs) == 1:
@@ -142,7 +148,7 @@ def details(runs: list[Run], known: Catalog) -> None:
     else:
         questions(runs, experiments[-1], known)
         names = [escape(title) for title in titles]
-        tabs = st.tabs(names, default=names[-1], key="whose", on_change="rerun")  # keyed: the choice outlives the last redraw
+        tabs = st.tabs(names, default=names[-1], key="whose", on_change="rerun")  # the key keeps the choice when the page is drawn again
         for tab, run, experiment in zip(tabs, runs, experiments, strict=True):
             with tab:
                 actions(run, of=f"-{run.id}")
@@ -151,15 +157,15 @@ def details(runs: list[Run], known: Catalog) -> None:
 
 
 def threat_model_table(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """The threat model table of a run, and whether the network that its LPIPS lacked is coming."""
+    """Draw the threat model table of a run; where the network for its LPIPS was missing, say how its download stands."""
     meta = service().meta(run.id)
-    if meta and meta.judging.lpips and not meta.judging.lpips.net and (words := lpips_download().words):
-        st.caption(f":material/download: {escape(words)}")
+    if meta and meta.judging.lpips and not meta.judging.lpips.net and (progress := lpips_download().words):
+        st.caption(f":material/download: {escape(progress)}")
     st.html(table_html(experiment, known, meta, run.outcome(AttackEnd)))
 
 
 def actions(run: Run, of: str = "") -> None:
-    """Cancel while it runs; then link and downloads. `of` tells the buttons of several runs apart."""
+    """Draw the button that stops a run, the downloads and the link. `of` makes the keys of the buttons of two runs differ."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if run.status in OPEN and service().may_cancel(run.id, owner()):
             st.button(
@@ -170,7 +176,7 @@ def actions(run: Run, of: str = "") -> None:
                 key=f"cancel{of}",
             )
         end = run.outcome(AttackEnd)
-        offered = {"experiment.json"} if end and end.answer is None else set(DOWNLOADS)  # what does not apply has no picture
+        offered = {"experiment.json"} if end and end.answer is None else set(DOWNLOADS)  # an attack that does not apply has no picture
         for name, label in DOWNLOADS.items():
             if name not in offered:
                 continue
@@ -180,33 +186,41 @@ def actions(run: Run, of: str = "") -> None:
 
 
 def questions(runs: list[Run], experiment: Experiment, known: Catalog) -> None:
-    """The strongest known attackers against the last of these runs, and some what-ifs of it, each one click. The first stays in view."""
+    """Draw buttons for further experiments: the strongest known attackers on the last run, and what-ifs, shown beside the first run."""
     spare = [Picture(id=item.id) for item in gallery()]
     st.markdown("**What if …**")
     with st.container(horizontal=True):
         strongest.button(runs[-1], experiment, known)
         for title, (about, changed) in what_ifs(experiment, known, spare).items():
-            with suppress(SpecError):  # the run's trained model may be gone since
+            with suppress(SpecError):  # the trained model of the run may have been deleted
                 asked = changed.resolve(known)
-                told = f"{changes(experiment, asked, known)}."
-                words = f"{escape(about)}\n\nWhat changes: {escape(told)}"
-                st.button(f"… {escape(title)}?", help=words, on_click=ask, args=(asked, title, told, runs[0].id), key=f"what-if {title}")
+                differences = f"{changes(experiment, asked, known)}."
+                words = f"{escape(about)}\n\nWhat changes: {escape(differences)}"
+                given = (asked, title, differences, runs[0].id)
+                st.button(f"… {escape(title)}?", help=words, on_click=ask, args=given, key=f"what-if {title}")
 
 
-def ask(experiment: Experiment, title: str, told: str, beside: str) -> None:
-    """Put the experiment into the widgets and run it beside another run; the question and what it changes will stand above both."""
+def ask(experiment: Experiment, title: str, changed: str, beside: str) -> None:
+    """Set the widgets to the experiment of a what-if, and run it beside another run.
+
+    Args:
+        experiment: The experiment of the what-if.
+        title: The question, which will stand above both runs.
+        changed: What the experiment changes, in words, which will stand beside the question.
+        beside: The id of the other run.
+    """
     forms.load(experiment)
-    st.session_state["go"], st.session_state["what-if"] = beside, (experiment.digest(), title, told)
+    st.session_state["go"], st.session_state["what-if"] = beside, (experiment.digest(), title, changed)
 
 
 def show_alone(run: str) -> None:
-    """One of two runs, with its settings in the widgets."""
+    """Show only one of two runs, and set the widgets to its settings."""
     st.session_state[address.NEXT] = {"run": run}
     load_settings(run)
 
 
 def glossary() -> None:
-    """The words, each behind a small button."""
+    """Draw the words of the glossary, each as a button that opens its meaning."""
     with st.container(horizontal=True, key="glossary"):
         for word, meaning in explain.GLOSSARY.items():
             with st.popover(word, type="tertiary"):
@@ -214,7 +228,7 @@ def glossary() -> None:
 
 
 def load_settings(ids: str) -> None:
-    """Show the settings of a run that came by link; of several, those of the last."""
+    """Set the widgets to the settings of the last of the runs that an address names."""
     runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(Experiment.model_validate_json(runs[-1].experiment))

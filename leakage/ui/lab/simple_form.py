@@ -1,4 +1,4 @@
-"""The Lab's simple form: seven choices in place of all settings. Each writes the very settings that Expert has widgets for."""
+"""The simple form of the Lab: seven choices instead of all settings. Each choice writes settings that the expert form shows too."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,31 +17,34 @@ from leakage.ui.common.markdown import Markdown, escape, ours
 from leakage.ui.common.session import KEPT
 from leakage.ui.lab.chooser import choose_pictures
 
-EXPERT = "expert"  # in session state and in the address: that all settings are shown
+EXPERT = "expert"  # key in session state and in the address: the page shows all settings
 DEPTHS = {False: "Simple", True: "Expert"}
-OWN = (PICKED, "source")  # settings whose widgets both forms have
-MANY = 3  # options in a row
+SHARED = (PICKED, "source")  # keys of widgets that are part of both forms
+MAX_BUTTONS = 3  # options in a row of buttons; more become a menu
 KNOWS = {True: "Knows it", False: "Does not know it"}
 SENDS = {False: "One step", True: "Five local steps"}
-SWITCH = """Simple: seven choices, and the attack follows from them. Expert: all settings. To switch changes none of them. Simple is grey
-where settings are chosen that it does not offer; the reason stands below."""
+SWITCH = """Simple: seven choices, and the attack follows from them. Expert: all settings. Switching changes none of them. Simple is grey
+where it does not offer the chosen settings; the reason stands below."""
 
 
-def drawn_simply(known: Catalog) -> SimpleChoice | None:
-    """The choice to draw the simple form with; None: Expert is asked for, or alone can show these settings, and then stays."""
+def choice_to_draw(known: Catalog) -> SimpleChoice | None:
+    """Return the choice that the simple form shows, or None where the page draws the expert form.
+
+    That is the case where the visitor asked for it, or once the simple form had no choice for the settings.
+    """
     state = st.session_state
-    choice = find_here(known)
+    choice = current_choice(known)
     state.setdefault(EXPERT, st.query_params.get(EXPERT) == "1")
     state[EXPERT] = state[EXPERT] or choice is None
     return None if state[EXPERT] else choice
 
 
-def find_here(known: Catalog) -> SimpleChoice | None:
-    """The choice that asks for just what the settings of this visitor ask for, if there is one."""
+def current_choice(known: Catalog) -> SimpleChoice | None:
+    """Return the choice of the simple form that equals the settings in the widgets, or None."""
     count = max(st.session_state.get("batch", 1), len(st.session_state.get(PICKED, ())))
     try:
         return find_choice(_experiment(known, forms.DEFAULT.pictures * count), known)
-    except CatalogError:  # of a run whose plug-in is gone since
+    except CatalogError:  # a plug-in of the shown run no longer exists
         return None
 
 
@@ -49,9 +52,9 @@ def _experiment(known: Catalog, pictures: tuple[Picture, ...]) -> Experiment:
     return experiment_of({str(key): value for key, value in st.session_state.items()}, pictures, known)
 
 
-def switch(known: Catalog) -> None:
-    """Simple or Expert."""
-    state, shown = st.session_state, find_here(known) is not None
+def choose_depth(known: Catalog) -> None:
+    """Draw the switch between Simple and Expert; disable it where the simple form has no choice for the settings, and say why."""
+    state, possible = st.session_state, current_choice(known) is not None
     state["depth"] = state[EXPERT]
     st.segmented_control(
         "How many settings",
@@ -60,43 +63,43 @@ def switch(known: Catalog) -> None:
         required=True,
         key="depth",
         on_change=lambda: state.update({EXPERT: state["depth"]}),
-        disabled=not shown,
+        disabled=not possible,
         label_visibility="collapsed",
         help=SWITCH,
     )
-    if not shown:
-        st.caption(f":material/info: Simple has no choice for these settings{_beyond(known)}. **Reset to defaults** leads back to it.")
+    if not possible:
+        st.caption(f":material/info: Simple has no choice for these settings{_differences(known)}. **Reset to defaults** leads back to it.")
 
 
-def _beyond(known: Catalog) -> Markdown:
-    """What the nearest choice of Simple has otherwise, in words; empty where that cannot be said."""
+def _differences(known: Catalog) -> Markdown:
+    """Return how the settings differ from the nearest choice of the simple form; empty where there is nothing to compare."""
     count = max(st.session_state.get("batch", 1), len(st.session_state.get(PICKED, ())))
     try:
         here = _experiment(known, forms.DEFAULT.pictures * count)
         nearest = nearest_choice(here, known)
         if nearest is None:
-            return escape(f": it has {listing(prepared().simple.counts)} pictures in one update")
-        words = changes(nearest.experiment(here.pictures).resolve(known), here.resolve(known), known)
+            return escape(f": it has {join_or(prepared().simple.counts)} pictures in one update")
+        differences = changes(nearest.experiment(here.pictures).resolve(known), here.resolve(known), known)
     except (CatalogError, SpecError):
         return escape("")
-    return escape(f": {words}" if words else "")
+    return escape(f": {differences}" if differences else "")
 
 
-def listing(numbers: Sequence[int]) -> str:
-    """Such as "1, 4 or 8"."""
+def join_or(numbers: Sequence[int]) -> str:
+    """Return two or more numbers as a list in words, such as "1, 4 or 8"."""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} or {last}"
 
 
 def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
-    """The form, and what it asks for; None while no picture is chosen."""
+    """Draw the simple form, and return the experiment that it describes; None while no picture is chosen."""
     _keep(known)
     with forms.card(1, "The private pictures"):
         _, pictures = choose_pictures(count=choice.count)
         _menu("count", "Pictures in one update", {count: str(count) for count in prepared().simple.counts}, choice, known)
     with forms.card(2, "The phone"):
         networks = prepared().simple.networks
-        _menu("network", "Network", {name: one.title for name, one in networks.items()}, choice, known)
+        _menu("network", "Network", {name: network.title for name, network in networks.items()}, choice, known)
         st.caption(ours(networks[choice.network].about))
         _menu("local", "Before it sends, it takes", SENDS, choice, known)
         _protection(choice, known)
@@ -110,8 +113,8 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
 
 
 def _protection(choice: SimpleChoice, known: Catalog) -> None:
-    """Which, and how strong."""
-    titles = {NONE: "No protection"} | {name: one.title for name, one in prepared().simple.protections.items()}
+    """Draw the choice of a protection and of its strength."""
+    titles = {NONE: "No protection"} | {name: offered.title for name, offered in prepared().simple.protections.items()}
     _menu("protection", "Protection", titles, choice, known)
     if choice.protection == NONE:
         st.caption("What leaves the phone is sent as it is.")
@@ -123,11 +126,11 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
 
 
 def _menu(name: str, label: str, options: dict[Any, str], choice: SimpleChoice, known: Catalog, *, disabled: bool = False) -> None:
-    """One of the choices, as a row of buttons, or as a menu where they are many; a press writes all settings that follow from it."""
+    """Draw one of the choices, as a row of buttons or, with many options, as a menu; a press sets all settings that follow from it."""
     key, names = f"simple-{name}", list(options)
     st.session_state[key] = getattr(choice, name)
     given = (name, choice, known)
-    if len(names) > MANY:
+    if len(names) > MAX_BUTTONS:
         st.selectbox(escape(label), names, format_func=options.__getitem__, key=key, on_change=_write, args=given)
         return
     st.segmented_control(
@@ -144,17 +147,17 @@ def _menu(name: str, label: str, options: dict[Any, str], choice: SimpleChoice, 
 
 
 def _write(name: str, before: SimpleChoice, known: Catalog) -> None:
-    """Put what a new choice asks for into the settings; the pictures stay, as many as there is room for."""
+    """Set the settings that follow from a new choice; keep the pictures, as many as its batch holds."""
     state = st.session_state
     choice = replace(before, **{name: state[f"simple-{name}"]})
     asked = choice.experiment(forms.DEFAULT.pictures * choice.count).resolve(known)
-    state.update({key: value for key, value in lab_settings(asked).items() if key not in OWN})
+    state.update({key: value for key, value in lab_settings(asked).items() if key not in SHARED})
 
 
 def _keep(known: Catalog) -> None:
-    """Settings whose widgets are not drawn stay, until the page is left."""
+    """Keep the settings that have no widget in the simple form, until the visitor leaves the page."""
     state, usual = st.session_state, lab_settings(forms.DEFAULT)
-    state[KEPT] = [key for key in (*usual, *_fields(known)) if key not in OWN]
+    state[KEPT] = [key for key in (*usual, *_fields(known)) if key not in SHARED]
     for key in state[KEPT]:
         if key in state or key in usual:
             state[key] = state.get(key, usual.get(key))
