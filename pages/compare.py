@@ -118,7 +118,7 @@ def prepare(known: Catalog) -> None:
         address.read_url(known, again=back)
         variants_address.read_url(known)
     elif runs := compared.find_runs(st.query_params.get("runs", "")):
-        variants_address.load([compared.experiment_of(run) for run in runs], known)
+        variants_address.load([run.experiment_as(Experiment) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", "batch", PICKED) if name in st.session_state}
         variants.prepare()

@@ -29,19 +29,19 @@ def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     end, how = run.outcome(AttackEnd), how_it_stands(run)
     if end and end.scores.psnr is not None and end.verdict:
         how += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
-    return how, attack_title(Experiment.model_validate_json(run.experiment), known), f"{base()}/?run={run.id}"
+    return how, attack_title(run.experiment_as(Experiment), known), f"{base()}/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of a training."""
     end = run.outcome(TrainingEnd)
     how = how_it_stands(run) + (f" · accuracy {end.accuracy:.1%}" if end and end.accuracy is not None else "")
-    return how, training_title(Training.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
+    return how, training_title(run.experiment_as(Training), known), f"{base()}/training?run={run.id}"
 
 
 def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
     """The same of ranks that were measured."""
-    asked = Ranks.model_validate_json(run.experiment)
+    asked = run.experiment_as(Ranks)
     found = [rank for rank in service().ranks(run.id).values() if rank is not None]
     whole = " and the whole gradient" if service().gradient_rank(run.id) else ""
     how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers{whole} measured"
@@ -52,7 +52,7 @@ def attacker_row(run: Run, known: Catalog) -> tuple[str, str, str]:
     """The same of an attacker's network."""
     end = run.outcome(InverterEnd)
     how = how_it_stands(run) + (f" · {attackers.decibels(end.mse):.1f} dB on pictures it never saw" if end and end.mse else "")
-    return how, attackers.title(InverterTraining.model_validate_json(run.experiment), known), f"{base()}/training?run={run.id}"
+    return how, attackers.title(run.experiment_as(InverterTraining), known), f"{base()}/training?run={run.id}"
 
 
 ROWS = {"attack": attack_row, "train": training_row, "invert": attacker_row, "rank": ranks_row}

@@ -128,7 +128,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         known: the plug-ins.
         gone: the number of runs of the question that were deleted.
     """
-    every = {run.id: Experiment.model_validate_json(run.experiment) for run in runs}
+    every = {run.id: run.experiment_as(Experiment) for run in runs}
     main = [run for run in runs if not is_control(every[run.id], list(every.values()))]
     main_rows, worst, begun, tried = rows(reader, main, known), dict[str, str](), set[str](), set[str]()
     idle = dict[str, str]()
@@ -178,7 +178,7 @@ def computed(runs: Sequence[Run]) -> str:
 
 def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
     """List the pictures of a run as JSON text, each with the word of its verdict or the reason why it has none."""
-    end, asked = run.outcome(AttackEnd), Experiment.model_validate_json(run.experiment)
+    end, asked = run.outcome(AttackEnd), run.experiment_as(Experiment)
     words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
     missing = INAPPLICABLE if row.inapplicable else CUT_SHORT
     return [(picture.model_dump_json(), words[index] if index < len(words) else missing) for index, picture in enumerate(asked.pictures)]

@@ -52,7 +52,7 @@ def _arm(store: Store, run: Run, row: Row) -> Arm:
     return Arm(
         row=row,
         run=run,
-        experiment=Experiment.model_validate_json(run.experiment),
+        experiment=run.experiment_as(Experiment),
         meta=store.meta(run.id),
         private=private_grid(store, run),
         guess=as_grid(run, store.frame(run.id, answer)) if answer else None,

@@ -97,7 +97,7 @@ def _each_attack_first(attacks: list[Experiment]) -> list[Experiment]:
 
 def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
     """Return whether these runs answer the question, in the sense of `matches`."""
-    return matches(question, [Experiment.model_validate_json(run.experiment) for run in runs], known)
+    return matches(question, [run.experiment_as(Experiment) for run in runs], known)
 
 
 def matches(question: Question, experiments: Sequence[Experiment], known: Catalog) -> bool:

@@ -86,7 +86,7 @@ class Row:
 
 def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     """Return a row for every run, in the order of the runs."""
-    asked = [Experiment.model_validate_json(run.experiment) for run in runs]
+    asked = [run.experiment_as(Experiment) for run in runs]
     peers, attacks = [part for experiment in asked for part in experiment.defenses], [experiment.attack for experiment in asked]
 
     def words(experiment: Experiment) -> dict[str, str]:

@@ -134,7 +134,7 @@ def _slide(store: Store, run: Run, known: Catalog) -> slides.Slide | None:
         return None
     frames = [frame for frame in store.frames(run.id) if frame.picture and frame.seq <= answer]
     few = [frames[round(number * (len(frames) - 1) / (slides.FRAMES - 1))] for number in range(slides.FRAMES)]
-    end, grey, experiment = run.outcome(AttackEnd), meta.judging.baselines.get("grey"), Experiment.model_validate_json(run.experiment)
+    end, grey, experiment = run.outcome(AttackEnd), meta.judging.baselines.get("grey"), run.experiment_as(Experiment)
     stills = [
         slides.Still(tiles(png, meta.truth.batch), frame.step, (end.scores if end and frame.seq == answer else frame.scores).psnr)
         for frame in {frame.seq: frame for frame in few}.values()

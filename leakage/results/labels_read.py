@@ -33,7 +33,7 @@ def labels_read(reader: RunReader, runs: Sequence[Run], rows: Sequence[Row]) -> 
     """Count the labels that these attacks predicted; None while no attack has come to an answer. `rows` are the rows of `runs`."""
     best, truth, classes = dict[str, int](), dict[str, list[str]](), 0
     for run, row in zip(runs, rows, strict=True):
-        meta, asked = reader.meta(run.id), Experiment.model_validate_json(run.experiment)
+        meta, asked = reader.meta(run.id), run.experiment_as(Experiment)
         if row.label_accuracy is None or meta is None or not (row.answered or row.shows):  # a stopped search has not decided on labels
             continue
         group = "".join(picture.model_dump_json() for picture in asked.pictures)

@@ -49,7 +49,7 @@ def load_now() -> float:
 def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
     """Return the seconds of a planned pass, the median over the latest runs with the same timing key; None without any."""
     found = [
-        end.seconds / planned(Experiment.model_validate_json(run.experiment), known)
+        end.seconds / planned(run.experiment_as(Experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
         if (end := run.outcome(AttackEnd)) and end.seconds is not None
     ]
@@ -122,7 +122,7 @@ def _max_seconds(experiment: str) -> float:
 def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
     """Return the seconds that an attack takes in all at its present pace, and those that it has taken; None before its pace is known."""
     frame = store.newest_frame(run.id) if run.kind == "attack" else None
-    steps = Experiment.model_validate_json(run.experiment).attack.fields.get("steps") if frame else None
+    steps = run.experiment_as(Experiment).attack.fields.get("steps") if frame else None
     if not frame or not steps or frame.step < 1 or frame.seconds < ENOUGH:
         return None
     return frame.seconds / frame.step * max(float(steps), frame.step), frame.seconds

@@ -5,11 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
 from leakage.runs.connections import Row
 from leakage.runs.events import EndEvent
 
 OPEN = ("queued", "running")
 End = TypeVar("End", bound=EndEvent)
+Task = TypeVar("Task", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class Run:
     thinned: float | None = None  # since when only its result is kept
     model_folder: str | None = None  # the folder of what it trains, below the home
     yields: float | None = None  # since when it is asked to let another owner go first
+
+    def experiment_as(self, kind: type[Task]) -> Task:
+        """Return what was asked as a model: `Experiment` for an attack, `Training`, `InverterTraining` or `Ranks` for the other kinds."""
+        return kind.model_validate_json(self.experiment)
 
     def outcome(self, kind: type[End]) -> End | None:
         """Return the result as the model `kind`, with which runs of this kind end; None without a result."""

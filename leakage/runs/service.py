@@ -231,7 +231,7 @@ class Service:
         found = self.look(run)
         if not found or found.kind != "attack":
             return None
-        asked, uploads = Experiment.model_validate_json(found.experiment), self.store.files(run, "upload:")
+        asked, uploads = found.experiment_as(Experiment), self.store.files(run, "upload:")
         given = [(picture.source, picture.id, uploads.get(f"upload:{picture.id}")) for picture in asked.pictures]
         try:
             return sheet(np.stack([read(source, id, asked.size, asked.channels, upload) for source, id, upload in given]))

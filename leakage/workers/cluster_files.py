@@ -48,7 +48,7 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
         data = [*training_files(training.data), _test_file(training.data)]
         weights = iter(_written(training_folder(run, config)))
     elif run.kind == "invert":
-        task = InverterTraining.model_validate_json(run.experiment)
+        task = run.experiment_as(InverterTraining)
         data, weights = [*training_files(task.data), _test_file(task.data)], _weights(task.checkpoint)
     else:
         experiment = parse(run.experiment)
@@ -87,7 +87,7 @@ def _described(place: str, path: str, file: Path) -> NeededFile:
 def training_folder(run: Run, config: Settings) -> Path:
     """Where the training that this run asks for keeps its state and its weights."""
     if run.kind == "invert":
-        return config.home / "inverters" / InverterTraining.model_validate_json(run.experiment).name
+        return config.home / "inverters" / run.experiment_as(InverterTraining).name
     return config.checkpoints / parse_training(run.experiment).name
 
 

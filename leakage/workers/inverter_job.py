@@ -15,7 +15,7 @@ from leakage.workers.inverter_adapter import train_inverter
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> InverterEnd:
     """Train, tell how it goes, and answer what the network reaches; nothing of one that was stopped."""
-    task, began = InverterTraining.model_validate_json(run.experiment), time.monotonic()
+    task, began = run.experiment_as(InverterTraining), time.monotonic()
     folder = inverter_folder(task.name)
     store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))
     if not (folder / "card.json").exists():

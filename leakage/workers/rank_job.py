@@ -28,7 +28,7 @@ TELLINGS = 50  # times at most that it tells how far it is with the whole gradie
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd:
     """Measure; answer ranks (by name, None of a layer that is too large), that of the whole gradient, seconds, and whether that is all."""
-    asked, begun = Ranks.model_validate_json(run.experiment), time.monotonic()
+    asked, begun = run.experiment_as(Ranks), time.monotonic()
     ranks, gradient, whole = dict[str, int | None](), None, False
     try:
         for number, layer in enumerate(asked.layers, 1):

@@ -18,7 +18,7 @@ from leakage.workers.training_folder import train
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool], device: torch.device) -> TrainingEnd:
     """Train, tell how it goes, and answer the result: rounds, seconds, accuracy (None before the first round has ended), checkpoint."""
-    training = Training.model_validate_json(run.experiment)
+    training = run.experiment_as(Training)
     folder = settings().checkpoints / training.name
     store.add_event(run.id, TrainingMetaEvent(rounds=training.rounds, device=str(device)))
     last: Progress | None = None

@@ -59,14 +59,14 @@ def train(job: Job, device: torch.device) -> None:
 
 def measure_ranks(job: Job, _device: torch.device) -> None:
     """Measure ranks, on one core."""
-    job.may_take(Ranks.model_validate_json(job.run.experiment).max_seconds)
+    job.may_take(job.run.experiment_as(Ranks).max_seconds)
     result = rank_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.whole)
 
 
 def train_attacker(job: Job, _device: torch.device) -> None:
     """Train an attacker's network, with all cores while alone."""
-    job.may_take(InverterTraining.model_validate_json(job.run.experiment).max_seconds)
+    job.may_take(job.run.experiment_as(InverterTraining).max_seconds)
     job.heartbeat.most = cores()
     result = inverter_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.inverter is not None)

@@ -180,7 +180,7 @@ def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: St
     """The marked row said that GRNN recognized 2 of 2, the headline spoke of other attacks alone."""
     played = answering(CLINICS, [NOT_SHOWN] * 4)  # by GRNN
     assert answer(reader, [played], CATALOG).stronger == ""
-    asked = Experiment.model_validate_json(played.experiment)
+    asked = played.experiment_as(Experiment)
     weak = asked.model_copy(update={"attack": Part(id="idlg")}).resolve(CATALOG)
     told = answer(reader, [replace(played, experiment=weak.model_dump_json(), digest=weak.digest())], CATALOG)
     words = "A stronger known attack was not played to an answer: GRNN (2 of 2 recognizable in the nearest precomputed row)."
@@ -199,7 +199,7 @@ def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: St
 def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], control_words: list[str], doubt: str) -> None:
     question = Question(defenses=(NOISE,))
     main, other = answering(question, words), answering(question, control_words)
-    bare = unprotected(Experiment.model_validate_json(main.experiment), CATALOG)[0]
+    bare = unprotected(main.experiment_as(Experiment), CATALOG)[0]
     other = replace(other, id="control", experiment=bare.model_dump_json(), digest=bare.digest())
     assert other.result
     other = replace(other, result={**other.result, "verdict": {**other.result["verdict"], "why": "Place 3 of 100."}})
@@ -315,7 +315,7 @@ def test_a_picture_in_two_groups_counts_once_in_the_control_too(reader: Store) -
     """Of eight pictures in three groups of four the control spoke of twelve."""
     question = Question(defenses=(NOISE,))
     main = answering(question, [NOT_SHOWN])
-    bare = unprotected(Experiment.model_validate_json(main.experiment), CATALOG)[0]
+    bare = unprotected(main.experiment_as(Experiment), CATALOG)[0]
     twice = [bare, bare.model_copy(update={"seed": 7})]
     controls = [replace(main, id=f"control{one.seed}", experiment=one.model_dump_json(), digest=one.digest()) for one in twice]
     told = answer(reader, [main, *controls], CATALOG)

@@ -106,7 +106,7 @@ def test_what_can_be_read_of_a_damaged_store_is_saved_and_the_damaged_file_is_ke
     found = store.everything()
     assert len(found) == salvaged.runs >= least
     for one in found:
-        assert Experiment.model_validate_json(one.experiment).seed == int(one.id.removeprefix("run-"))
+        assert one.experiment_as(Experiment).seed == int(one.id.removeprefix("run-"))
         for told in store.frames(one.id):
             assert store.frame(one.id, told.seq) in (PICTURE, None)
     pictures = sum(store.frame(one.id, told.seq) == PICTURE for one in found for told in store.frames(one.id))

@@ -68,7 +68,7 @@ def asked(door: Service, at: AppTest) -> Experiment:
     """The experiment of the run that the page shows; of two the one that was asked for last."""
     run = door.look(at.query_params["run"].split(",")[-1])
     assert run is not None
-    return Experiment.model_validate_json(run.experiment)
+    return run.experiment_as(Experiment)
 
 
 def press_run(at: AppTest) -> AppTest:

@@ -16,7 +16,7 @@ PAGE = "pages/ask.py"
 
 
 def experiments(door: Service, ids: str) -> list[Experiment]:
-    return [Experiment.model_validate_json(run.experiment) for id in ids.split(",") if (run := door.look(id))]
+    return [run.experiment_as(Experiment) for id in ids.split(",") if (run := door.look(id))]
 
 
 def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door: Service, visit: Open) -> None:

@@ -67,7 +67,7 @@ def press(at: AppTest) -> AppTest:
 def asked(door: Service, at: AppTest) -> list[Experiment]:
     """The experiments of the address, in its order."""
     runs = [door.look(id) for id in at.query_params["runs"].split(",")]
-    return [Experiment.model_validate_json(run.experiment) for run in runs if run]
+    return [run.experiment_as(Experiment) for run in runs if run]
 
 
 def shown(at: AppTest) -> str:
@@ -146,7 +146,7 @@ def test_one_attacker_alone_is_one_run_for_each_arm(door: Service, look: Open, a
 
 def test_the_strongest_of_every_arm_is_queued_before_the_others_and_naive_ones_last(door: Service, look: Open) -> None:
     experiments = asked(door, press(look()))
-    queued = [Experiment.model_validate_json(run.experiment) for run in door.store.queue()]
+    queued = [run.experiment_as(Experiment) for run in door.store.queue()]
     knowing = [one.assume.adaptive for one in queued]
     assert knowing == sorted(knowing, reverse=True)
     assert len({str(one.defenses) for one in queued[:4]}) == 4
@@ -312,7 +312,7 @@ def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None
 def test_arms_that_fail_say_why_once(door: Service, look: Open) -> None:
     at = press(look(**QUICK, arms="none,clipping"))
     while run := door.store.claim("0:1"):
-        if Experiment.model_validate_json(run.experiment).defenses:
+        if run.experiment_as(Experiment).defenses:
             with Job(door.store, run, so_far="") as job:
                 job.fail(MemoryError())
         else:

@@ -221,10 +221,10 @@ def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_awa
     at = visit(run=run.id)
     fine(at)
     (button,) = [button for button in at.button if button.label.startswith("… the strongest known attackers")]
-    tries = worst_case.strongest_attacks(Experiment.model_validate_json(run.experiment), CATALOG)
+    tries = worst_case.strongest_attacks(run.experiment_as(Experiment), CATALOG)
     assert button.label == f"… the strongest known attackers: {len(tries)} runs?"
     button.click().run()
     fine(at)
-    queued = [Experiment.model_validate_json(one.experiment) for one in door.store.queue()]
+    queued = [one.experiment_as(Experiment) for one in door.store.queue()]
     assert [one.digest() for one in queued] == [one.digest() for one in tries]
     assert at.query_params["runs"].split(",") == [one.id for one in door.store.queue()]

@@ -543,7 +543,7 @@ def trained(door: Service, at: AppTest) -> Training:
     run = door.look(at.query_params["run"])
     assert run is not None
     assert run.kind == "train"
-    return Training.model_validate_json(run.experiment)
+    return run.experiment_as(Training)
 
 
 @pytest.fixture
@@ -593,7 +593,7 @@ def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_tha
     run = door.look(at.query_params["run"])
     assert run is not None
     assert run.kind == "invert"
-    task = InverterTraining.model_validate_json(run.experiment)
+    task = run.experiment_as(InverterTraining)
     assert (task.model.id, task.data, [part.id for part in task.defenses], task.seed) == ("lenet", "mnist", ["clipping"], 7)
     assert (task.hidden, task.epochs, task.rate) == (600, 30, 1e-3)
     assert "Attacker trained to undo LeNet behind Clipping, on MNIST" in words(at)
@@ -611,7 +611,7 @@ def test_an_attacker_can_be_trained_with_the_papers_width_and_passes(door: Servi
     fine(at)
     run = door.look(at.query_params["run"])
     assert run is not None
-    task = InverterTraining.model_validate_json(run.experiment)
+    task = run.experiment_as(InverterTraining)
     assert (task.hidden, task.epochs, task.rate, task.examples) == (3000, 200, 1e-4, 256)
     door.cancel(run.id, owner_of("me"))
 

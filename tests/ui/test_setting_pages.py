@@ -275,7 +275,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     fine(at)
     assert "preset" not in at.query_params
     runs = find_runs(at.query_params["run"])
-    first, second = (Experiment.model_validate_json(run.experiment) for run in runs)
+    first, second = (run.experiment_as(Experiment) for run in runs)
     assert (first.assume.adaptive, second.assume.adaptive) == (False, True)
     assert first == second.model_copy(update={"assume": first.assume})
     assert [run.grp for run in runs] == ["overturned"] * 2
@@ -312,7 +312,7 @@ def test_a_preset_plays_its_recordings_at_once_and_computes_them_when_asked(door
 def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:
     at = visit(preset="stand-in")
     fine(at)
-    naive, adaptive = (Experiment.model_validate_json(run.experiment) for run in find_runs(at.query_params["run"]))
+    naive, adaptive = (run.experiment_as(Experiment) for run in find_runs(at.query_params["run"]))
     assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
     assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
     assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: solves its formula for the gradient"]

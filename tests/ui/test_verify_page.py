@@ -21,7 +21,7 @@ def press(at: AppTest) -> AppTest:
 
 def asked(at: AppTest, door: Service) -> list[Experiment]:
     runs = [door.look(id) for id in at.query_params["run"].split(",")]
-    return [Experiment.model_validate_json(run.experiment) for run in runs if run]
+    return [run.experiment_as(Experiment) for run in runs if run]
 
 
 @pytest.mark.long

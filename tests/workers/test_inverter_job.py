@@ -38,4 +38,4 @@ def test_one_that_is_stopped_leaves_nothing(door: Service, digits: None) -> None
     run = door.store.get(door.train(SMALL, "me"))
     assert run is not None
     assert inverter_job.perform(door.store, run, lambda: True).inverter is None
-    assert not inverter_folder(InverterTraining.model_validate_json(run.experiment).name).exists()
+    assert not inverter_folder(run.experiment_as(InverterTraining).name).exists()

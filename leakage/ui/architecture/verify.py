@@ -111,7 +111,7 @@ def runs_in_address(given: Given) -> Runs:
     """The runs of the address, if they are what `attacks` makes of this network; others leave the address."""
     address = st.query_params.get("run", "")
     runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
-    found = [(run, Experiment.model_validate_json(run.experiment)) for run in runs]
+    found = [(run, run.experiment_as(Experiment)) for run in runs]
     if found and found[-1][1].attack.id in searches():
         searched = found[-1][1]
         try:

@@ -20,7 +20,7 @@ from leakage.ui.ask.consequences import consequences
 from leakage.ui.common import gone
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.compare.compared import experiment_of, find_runs, missing, stop
+from leakage.ui.compare.compared import find_runs, missing, stop
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
@@ -60,7 +60,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
 def playing(runs: list[Run], question: Question, known: Catalog) -> None:
     """Of every group of people the run that shows most so far, and beside the first its control."""
     row_of = {row.run: row for row in rows(service(), runs, known)}
-    asked = {run.id: experiment_of(run) for run in runs}
+    asked = {run.id: run.experiment_as(Experiment) for run in runs}
     best: dict[str, Run] = {}
     for run in runs:
         group = f"{_role(asked[run.id], list(asked.values()))} {asked[run.id].pictures}"
@@ -98,7 +98,7 @@ def watch(ids: str, question: Question | None, known: Catalog) -> None:
 
 def deadline(still: list[Run]) -> float:
     """When the time is over, in seconds since 1970: it begins with the newest of those that are still open, as older ones may be shared."""
-    return max(run.created for run in still) + max(experiment_of(run).max_seconds for run in still)
+    return max(run.created for run in still) + max(run.experiment_as(Experiment).max_seconds for run in still)
 
 
 def found_so_far(runs: list[Run], gone: int, question: Question | None, known: Catalog) -> Answer:

@@ -14,10 +14,11 @@ from leakage.results.answer_words import not_tried
 from leakage.results.differences import sentence_case
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
+from leakage.spec.experiment import Experiment
 from leakage.spec.question import Question, groups, in_words_of
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.compare.compared import experiment_of, find_runs
+from leakage.ui.compare.compared import find_runs
 
 COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
@@ -47,7 +48,7 @@ def advice(told: Sequence[tuple[str, str]], question: Question) -> None:
 def change(ids: str, question: Question, known: Catalog) -> None:
     """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
-    own = [picture for run in find_runs(ids) for picture in experiment_of(run).pictures if picture.source == "upload"]
+    own = [picture for run in find_runs(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
     measured = alternatives(groups(question, list(dict.fromkeys(own)))[0], service(), known, lambda text: in_words_of(question, text))
     st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
     accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")

@@ -47,7 +47,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
             sentence(planned, known)
         st.info("A comparison is prepared. Press **Run all** to watch every variant at once.")
         return
-    experiments = [experiment_of(run) for run in runs]
+    experiments = [run.experiment_as(Experiment) for run in runs]
     if lacking := missing(ids):
         st.warning(f"{len(lacking)} of the runs of this comparison are not here any more: {gone.why(lacking)}.")
     sentence(experiments, known)
@@ -70,7 +70,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
 
 def title(ids: str) -> str:
     """What the page is about: of runs with different private pictures not the same picture."""
-    return APART if pictures_differ([experiment_of(run) for run in find_runs(ids)]) else QUESTION
+    return APART if pictures_differ([run.experiment_as(Experiment) for run in find_runs(ids)]) else QUESTION
 
 
 def pictures_differ(experiments: Sequence[Experiment]) -> bool:
@@ -119,11 +119,6 @@ def _ask_the_same(planned: list[Experiment], runs: list[Run]) -> bool:
     return {one.digest() for one in planned} == {run.digest for run in runs}
 
 
-def experiment_of(run: Run) -> Experiment:
-    """What was asked."""
-    return Experiment.model_validate_json(run.experiment)
-
-
 def watch(ids: str, moved: str, known: Catalog) -> None:
     """The table while something still moves; once that has ended the whole page is drawn again, and looks more seldom, or no more."""
     runs = find_runs(ids)
@@ -136,13 +131,13 @@ def moving(runs: list[Run], known: Catalog) -> str:
     """What can still change the table: an attack, a training, or nothing."""
     if any(run.status in OPEN for run in runs):
         return "attack"
-    return "training" if cost.under_way([experiment_of(run) for run in runs], known) else ""
+    return "training" if cost.under_way([run.experiment_as(Experiment) for run in runs], known) else ""
 
 
 def details(runs: list[Run], known: Catalog) -> None:
     """Warnings, table, what to take away, and what protection costs where that is known."""
     stop(runs)
-    told, experiments = rows(service(), runs, known), [experiment_of(run) for run in runs]
+    told, experiments = rows(service(), runs, known), [run.experiment_as(Experiment) for run in runs]
     failed: dict[str, list[str]] = {}
     for run, row in zip(runs, told, strict=True):
         if run.status == "failed":

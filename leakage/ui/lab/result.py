@@ -65,7 +65,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
         return
-    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    experiments = [run.experiment_as(Experiment) for run in runs]
     other = asks_for_another(asked, runs, known)
     if other and not ids and st.session_state.get("opened"):
         st.info("These settings have not been run yet. Press **Run** to watch the attack.")
@@ -139,7 +139,7 @@ def watch(ids: list[str], known: Catalog) -> None:
 
 def details(runs: list[Run], known: Catalog) -> None:
     """Draw the downloads, next questions, threat model table and glossary; two runs get a tab each."""
-    experiments = [Experiment.model_validate_json(run.experiment) for run in runs]
+    experiments = [run.experiment_as(Experiment) for run in runs]
     titles = presets.titles(experiments, known)
     if len(runs) == 1:
         actions(runs[0])
@@ -231,4 +231,4 @@ def load_settings(ids: str) -> None:
     """Set the widgets to the settings of the last of the runs that an address names."""
     runs = find_runs(ids)
     if runs and runs[-1].kind == "attack":
-        forms.load(Experiment.model_validate_json(runs[-1].experiment))
+        forms.load(runs[-1].experiment_as(Experiment))

@@ -54,7 +54,7 @@ def ask(training: Training | None) -> None:
 
 def picture(run: Run) -> None:
     """Headline, curve, what to do next."""
-    task, told = InverterTraining.model_validate_json(run.experiment), service().progress(run.id)
+    task, told = run.experiment_as(InverterTraining), service().progress(run.id)
     end, known = run.outcome(InverterEnd), service().catalog()
     st.markdown(f"**{escape(headline(run, end))}**")
     if known:

@@ -35,7 +35,7 @@ def show(run_id: str) -> None:
 
 def picture(run: Run) -> None:
     """Headline, curves, what to do next."""
-    training = Training.model_validate_json(run.experiment)
+    training = run.experiment_as(Training)
     words = service().progress(run.id)
     rounds = [told for told in words if isinstance(told, RoundEvent)]
     st.markdown(f"**{escape(headline(run, training, rounds))}**")
@@ -112,7 +112,7 @@ def actions(run: Run) -> None:
 
 def go_on(run: Run) -> None:
     """Ask for the same training again, and look at it."""
-    under_way.begin(Training.model_validate_json(run.experiment))
+    under_way.begin(run.experiment_as(Training))
 
 
 def missing(data: str) -> str:
