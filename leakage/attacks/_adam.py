@@ -13,11 +13,11 @@ from leakage.engine.lanes import joined
 from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels, total_variation
 
 SCHEDULES = ("steps", "cosine", "constant")
-MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after these shares of all steps
+MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after steps / each of these
 WARM_UP = 50  # steps, of the cosine schedule
-ELECT = 25  # steps between two looks at which start is closest: between them the same one is shown
+ELECT = 25  # steps after which the start to be shown is chosen again
 FILTERED = 500  # steps between two median filters
-LATENTS = 0.01  # the step size of what is looked for beside the pictures
+LATENTS = 0.01  # the step size of the unknowns that are optimized together with the pictures
 COMBINE = ("closest", "mean", "median")
 
 Note = dict[str, str | int | float]
@@ -26,21 +26,27 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 @dataclass(frozen=True)
 class Moment:
-    """Where all guesses z (S, ...) stand: x (S, B, C, H, W) in pixels, their distances (S,). The last one is `over`, after all steps."""
+    """All guesses after a step.
+
+    z      the unknowns, (S, ...)
+    x      their pictures in pixels, (S, B, C, H, W)
+    match  their distances, (S,)
+    ended  whether all steps are done
+    """
 
     step: int
     z: Tensor
     x: Tensor
     match: Tensor
-    over: bool = False
+    ended: bool = False
 
 
 @dataclass(frozen=True)
 class Unknowns:
-    """What is searched in place of pixels: z (S, ...).
+    """Unknowns z (S, ...) that a search optimizes in place of pixels.
 
     decode     z -> pictures (S, B, C, H, W) in pixels
-    project    where z is put after every step; None: it stays
+    project    applied to z after every step; None: no projection
     tv_weight  of the total variation of these pictures
     """
 
@@ -51,12 +57,16 @@ class Unknowns:
 
 @dataclass(frozen=True)
 class Descent:
-    """Adam on S guesses. The field's terms: `signed` and `soft` say what becomes of each pixel's gradient, `jitter` is Langevin noise.
+    """Adam on S guesses at once.
 
-    `unknowns`: z is none of pictures, and its own `project` is done in place of the box.
-    `floor`: the distance at which the true pictures are expected, () or (S,); None: 0, or not known. A guess that is as near is not drawn
-    nearer, only to what the prior prefers: of all pictures that explain the update as well as the true ones would, it is the likeliest. A
-    search in `unknowns` without a prior ends there.
+    signed, soft  Adam gets the sign of each pixel's gradient, or a soft sign
+    boxed         pixels are clamped to [0, 1] after every step
+    jitter        the size of Langevin noise
+    unknowns      z is not pictures, and `Unknowns.project` replaces the clamping
+    floor         the distance at which the true pictures are expected, () or (S,); None: 0, or not known
+
+    A guess that is as near as `floor` is not fitted further; only the prior still moves it. So among all pictures that explain the update
+    as well as the true ones would, the search finds the likeliest. A search in `unknowns` without a prior ends there.
     """
 
     steps: int
@@ -76,19 +86,32 @@ class Descent:
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Iterator[Snapshot]:
-        """Play all starts z (S, B, C, H, W); yield the closest of them, the last one as the answer."""
-        yield from self.nearest(seen, z, labels, lambda x: match(replays(seen, x, labels)), prior, note=note, rng=rng)
+        """Optimize all starts z (S, B, C, H, W) by the distance of their gradients; yield the closest, the last time as the answer."""
+        yield from self.minimize(seen, z, labels, lambda x: match(replays(seen, x, labels)), prior, note=note, rng=rng)
 
-    def nearest(  # noqa: PLR0913  (as `run`)
+    def minimize(  # noqa: PLR0913  (as `run`)
         self, seen: Observation, z: Tensor, labels: Tensor, matched: Prior, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Generator[Snapshot, None, Tensor]:
-        """The same for any distance of pictures (S, B, C, H, W) in pixels, (S,). Returns where the closest start ended, (1, ...) of z."""
+        """Optimize all starts z by any distance of pictures; yield the closest, the last time as the answer.
+
+        Args:
+            seen: what the attacker observed.
+            z: the starts, (S, ...).
+            labels: (B,), for the Snapshots.
+            matched: pictures (S, B, C, H, W) in pixels -> distances (S,).
+            prior: z -> a penalty (S,); None: no prior.
+            note: for every Snapshot.
+            rng: of the jitter.
+
+        Returns:
+            The final z of the closest start, (1, ...).
+        """
         shown, end = 0, z
         for now in self._descend(seen, z, matched, prior, rng):
             if len(z) > 1 and now.step % ELECT == 1:
                 shown = int(now.match.nan_to_num(math.inf).argmin())
-            if now.over:
-                yield from self._answers(now, labels, matched, note)
+            if now.ended:
+                yield from self._final_snapshots(now, labels, matched, note)
                 best, _ = closest(now)
                 end = now.z[best : best + 1]
             else:
@@ -106,22 +129,22 @@ class Descent:
         notes: Sequence[Note],
         rng: torch.Generator,
     ) -> Iterator[tuple[int, Snapshot]]:
-        """One start of each observation, z (S, B, C, H, W); yield every Snapshot with its place."""
+        """Optimize one start for each of S observations, z (S, B, C, H, W); yield each Snapshot with the index of its observation."""
         replay = joined(seen, torch.stack(list(labels), 1))
 
         def matched(x: Tensor) -> Tensor:
-            return torch.cat([own(update) for own, update in zip(match, replay(x), strict=True)])
+            return torch.cat([distance(update) for distance, update in zip(match, replay(x), strict=True)])
 
         for now in self._descend(seen[0], z, matched, prior, rng):
             for lane, note in enumerate(notes):
-                if now.over:
-                    alone = replace(now, z=now.z[lane : lane + 1], x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
-                    yield from ((lane, answer) for answer in self._answers(alone, labels[lane], matched, note))
+                if now.ended:
+                    single = replace(now, z=now.z[lane : lane + 1], x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
+                    yield from ((lane, answer) for answer in self._final_snapshots(single, labels[lane], matched, note))
                 else:
                     yield lane, Snapshot(now.step, now.x[lane], labels[lane], now.match[lane], {**note, "start": 1})
 
-    def _answers(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
-        """What became of starts that diverged, and the answer."""
+    def _final_snapshots(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
+        """Yield a Snapshot with an event for each start that diverged, then the answer."""
         count = len(end.x)
         best, broken = closest(end)
         answer = Snapshot(end.step, end.x[best], labels, end.match[best], {**note, "start": best + 1})
@@ -139,9 +162,9 @@ class Descent:
     def _descend(
         self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
     ) -> Iterator[Moment]:
-        """Adam on z (S, B, C, H, W), and on what is `latents`; `matched`: pictures of that shape -> distances (S,).
+        """Run Adam on z (S, ...) and on the latents in `seen.knowledge`; yield a Moment before each step and one at the end.
 
-        All starts share one guess of what is sought, which ends as the last step left it, also where the best pictures are kept.
+        All starts share the latents. These end as the last step left them, also if the best pictures are kept.
         """
         (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
         pixels = unknowns.decode if unknowns else to_pixels(seen)
@@ -163,11 +186,11 @@ class Descent:
                 lowest = torch.where(better, loss.detach(), lowest)
                 kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
             yield Moment(step, z.detach(), x.detach(), match.detach())
-            z.grad = self._turned(gradient, step, rng)
-            for leaf, own in zip(latents, more, strict=True):
-                leaf.grad = own.nan_to_num(0, 0, 0).contiguous()  # one start that diverges must not spoil what all share
+            z.grad = self._search_direction(gradient, step, rng)
+            for leaf, latent_gradient in zip(latents, more, strict=True):
+                leaf.grad = latent_gradient.nan_to_num(0, 0, 0).contiguous()  # a diverged start must not spoil the shared latents
             for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
-                group["lr"] = size * self._share(step)
+                group["lr"] = size * self._step_size_fraction(step)
             optimiser.step()
             with torch.no_grad():
                 if unknowns and unknowns.project:
@@ -180,38 +203,39 @@ class Descent:
                 z.data.copy_(median_filter(z.detach()))
         last = kept if self.keep_best else z.detach()
         final = pixels(last)
-        yield Moment(step, last, final, matched(final).detach(), over=True)
+        yield Moment(step, last, final, matched(final).detach(), ended=True)
 
-    def _turned(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
-        """What Adam is given for a gradient. Soft sign: tanh(s gradient) / s, where s falls from 1 to 0 (package breaching).
+    def _search_direction(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
+        """Compute what Adam gets for a gradient: with jitter, and with a sign or a soft sign where the fields ask for it.
 
-        In the memory order of z: the fused Adam pairs numbers by their place in memory, whatever the strides say.
+        The soft sign is tanh(s gradient) / s, where s falls from 1 to 0 (package breaching). The result is contiguous, as z is: the fused
+        Adam pairs numbers by their position in memory and ignores strides.
         """
         gradient = gradient.contiguous()
         if self.jitter:
             drawn = torch.randn(gradient.shape, generator=rng, device=gradient.device).to(gradient)
-            gradient = gradient + self.jitter * self.step_size * self._share(step) * drawn
+            gradient = gradient + self.jitter * self.step_size * self._step_size_fraction(step) * drawn
         if self.signed and self.soft:
             left = 1 - (step - 1) / self.steps
             return (left * gradient).tanh() / left
         return gradient.sign() if self.signed else gradient
 
-    def _share(self, step: int) -> float:
-        """The share of the first step size that is left at this step."""
+    def _step_size_fraction(self, step: int) -> float:
+        """Return the step size at this step as a fraction of the first step size."""
         if self.schedule == "cosine":
             return min(1.0, step / WARM_UP) * 0.5 * (1 + math.cos(math.pi * (step - 1) / self.steps))
-        passed = sum(step > int(self.steps / place) for place in MILESTONES) if self.schedule == "steps" else 0
+        passed = sum(step > int(self.steps / milestone) for milestone in MILESTONES) if self.schedule == "steps" else 0
         return float(0.1**passed)
 
 
 def closest(end: Moment) -> tuple[int, list[bool]]:
-    """Which guess ended nearest, and which diverged."""
-    broken = [diverged(one, float(loss)) for one, loss in zip(end.x, end.match, strict=True)]
+    """Return the index of the guess that ended nearest, and for each guess whether it diverged."""
+    broken = [diverged(guess, float(loss)) for guess, loss in zip(end.x, end.match, strict=True)]
     return min(range(len(broken)), key=lambda lane: (broken[lane], float(end.match[lane]))), broken
 
 
 def replays(seen: Observation, x: Tensor, labels: Tensor) -> Params:
-    """The gradients of S guesses. One alone is replayed by itself, which is faster."""
+    """Compute the gradients of S guesses x (S, B, C, H, W), stacked along a first dimension; a single guess is replayed without vmap."""
     if len(x) > 1:
         return seen.gradients(x, labels)
     return {name: g.unsqueeze(0) for name, g in seen.gradient(x[0], labels).items()}

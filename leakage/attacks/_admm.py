@@ -15,17 +15,16 @@ MISTAKES = {  # the switch that repairs one -> the mistake, for the page
 
 
 def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tuple[Observation, str]:
-    """The observation with the imitation that this attacker makes of the client, and in words which one that is.
+    """Return the observation with this attacker's imitation of the client in it, and the attacker's name for the page.
 
-    adaptive    every imitation starts from what the client carried (w, pi), which the server can compute; both sides of the comparison are
-                the weighted sum of gradients S (Protocol.average).
-    naive       two mistakes, each of which can be repaired alone:
-                1. not `stateless`: the imitation keeps what it carries from call to call, so that it drifts away while L-BFGS searches;
-                2. not `like_with_like`: what was sent, over minus the step, is taken for the gradient. In the first round of one local step
-                   it is twice the gradient; later the correction and the distance between both models are in it too.
+    An adaptive attacker starts every imitation from the client's state (w, pi), which the server can compute, and compares the weighted
+    sums of gradients S on both sides. A naive attacker makes two mistakes, and each can be repaired alone:
+    1. not `stateless`: the imitation keeps its state from call to call, so that it drifts away while L-BFGS searches;
+    2. not `like_with_like`: the attacker takes what was sent, divided by minus the step size, for the gradient. In the first round, with a
+       single local step, that is twice the gradient; later it also contains the correction and the distance between both models.
 
     Unlike the report: its algorithm 2 also moves the server's model z whenever the client is imitated (line 20); here z stays as it was
-    sent, and only w and pi drift. Starting afresh ends that drift in either case.
+    sent, and only w and pi drift. A stateless imitation does not drift in either case.
     """
     simulator = seen.replay.simulator
     stateless, like_with_like = stateless or seen.knowledge.adaptive, like_with_like or seen.knowledge.adaptive
@@ -48,5 +47,5 @@ def imitated(seen: Observation, *, stateless: bool, like_with_like: bool) -> tup
 
 
 def same(update: Params) -> Params:
-    """It is in the units of an average gradient already."""
+    """Return an update unchanged; it is in the units of an average gradient already."""
     return update

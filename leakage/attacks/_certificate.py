@@ -1,8 +1,8 @@
-"""The pictures that directions make of a gradient, the share of ReLUs that agree with them, and their replay: a proof without the truth.
+"""The proof that SPEAR found the private pictures, without the truth: the ReLUs that agree with them, and the update that they give.
 
-D = U Q diag(s) with dL/db = D 1, and G = D X. If X is what entered the layer, then (W x_i + b)_j > 0 exactly where D_ji is not 0.
-That speaks of this layer alone: another scale of the pixels, or a step before the layer that was read wrongly, may leave it as it is. So
-the pictures are sent once more through the client that the attacker imitates, and all of their update has to be the one received.
+D = U Q diag(s) with dL/db = D 1, and G = D X. If X entered the layer, then (W x_i + b)_j > 0 exactly where D_ji is not 0.
+That tests this layer alone: the ReLUs may also agree with pixels at a wrong scale, or where a step before the layer was read wrongly. So
+the attacker replays the client with these pictures, and their whole update has to be the one received.
 Source: Dimitrov, Baader, Mueller and Vechev 2024; the replay is ours.
 """
 
@@ -16,20 +16,26 @@ from leakage.attacks._spear import GradientSpectrum
 from leakage.engine.core import Observation
 from leakage.engine.tensor_names import OF
 
-APART = 1e-3  # sine of the angle between a direction and those chosen before: below this it is none of its own
-BELIEVED = 0.75  # a picture is shown where so large a share of the units agrees with it,
-PROVED = 0.99  # ... and proved where it is this large; of what is no picture about a half agrees at random
-SWEEPS = 2
-MOVED = 4.0  # how many times the noise of an update its replay may be away
+APART = 1e-3  # least sine of the angle between a direction and the span of those chosen before
+BELIEVED = 0.75  # a picture is shown if at least this fraction of the units agrees with it
+PROVED = 0.99  # a picture can be proved if at least this fraction agrees; with a wrong picture about half agree at random
+SWEEPS = 2  # how many times `exchange` goes through all pictures at most
+MOVED = 4.0  # the distance allowed between the replayed and the received update, in units of the noise
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A fully connected layer as the server holds it: weight (m, n), bias (m,) and the bias's gradient (m,); with G's spectrum."""
+    """A fully connected layer, and its gradient as it was received.
+
+    weight         (m, n)
+    bias           (m,)
+    bias_gradient  dL/db, (m,)
+    cut            the spectrum of dL/dW
+    """
 
     weight: Tensor
     bias: Tensor
-    weight_gradient: Tensor
+    bias_gradient: Tensor
     cut: GradientSpectrum
 
     @cached_property
@@ -38,18 +44,23 @@ class Layer:
         return self.weight @ self.cut.right.T
 
     def scales(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """The inverse of q (K, rank) and s (K,), by which D = U q diag(s) sums to the bias's gradient."""
+        """Compute the inverse of q (K, rank), and the scales s (K,) for which D = U q diag(s) sums to the bias's gradient."""
         inverse, failed = torch.linalg.inv_ex(q) if len(q) == q.shape[1] else (q, True)
         inverse = torch.linalg.pinv(q) if failed else inverse
-        return inverse, inverse @ (self.cut.left.T @ self.weight_gradient)
+        return inverse, inverse @ (self.cut.left.T @ self.bias_gradient)
 
     def inputs(self, q: Tensor) -> Tensor:
-        """What entered the layer if its directions are q (rank, K): (K, n)."""
+        """Return the inputs of the layer (K, n) that belong to directions q (rank, K)."""
         inverse, s = self.scales(q)
         return inverse @ self.cut.right / s[:, None]
 
     def agreement(self, q: Tensor, zeros: Tensor | None = None) -> Tensor:
-        """lambda of each picture, (K,): the share of units that are off where D is 0 (`zeros`, (m, K)), and on where it is not."""
+        """Compute lambda of each picture, (K,): the fraction of units that are off exactly where D is 0.
+
+        Args:
+            q: directions (rank, K).
+            zeros: where D is 0, (m, K) bool; None: computed from q.
+        """
         inverse, s = self.scales(q)
         z = self._projected @ (inverse / s[:, None]).T + self.bias[:, None]  # (m, K)
         return ((z <= 0) == (self.cut.zeros(q) if zeros is None else zeros)).double().mean(0)
@@ -57,7 +68,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class BatchDirections:
-    """Where the search stands: directions q (rank, K), and lambda of each (K,)."""
+    """The directions q (rank, K) that a search has chosen, and lambda of each (K,)."""
 
     q: Tensor
     agreement: Tensor
@@ -69,7 +80,7 @@ class BatchDirections:
 
     @property
     def mean(self) -> float:
-        """lambda over all pictures; 0 where there is none."""
+        """The mean of lambda over all pictures; 0 without pictures."""
         return float(self.agreement.mean()) if len(self.agreement) else 0.0
 
     @property
@@ -79,22 +90,22 @@ class BatchDirections:
 
     @property
     def sure(self) -> Tensor:
-        """With which pictures the units agree, (K,) bool: with none as long as one is missing, for it may be in all others."""
+        """Which pictures the units agree with, (K,) bool; none while a picture is missing, as parts of it may be in all others."""
         return self.agreement >= PROVED if self.whole else torch.zeros_like(self.believed)
 
     @property
     def agreed(self) -> int:
-        """How many these are."""
+        """The number of pictures that the units agree with."""
         return int(self.sure.sum())
 
 
 @dataclass(frozen=True)
 class Proof:
-    """Whether pictures are the private ones, as far as an update can tell.
+    """Two measurements that tell from the update alone whether pictures are the private ones.
 
-    agreed    with how many of them the units of the layer agree
-    distance  ||g(x) - g*|| / ||g*||, how far the update of all of them, replayed, is from the one received
-    allowed   what rounding, and the noise in the received gradient, make of that
+    agreed    the number of pictures that the units of the layer agree with
+    distance  ||g(x) - g*|| / ||g*|| between the replayed update of all pictures and the one received
+    allowed   the distance that rounding and the noise in the received gradient explain
     """
 
     agreed: int
@@ -103,10 +114,10 @@ class Proof:
 
     @staticmethod
     def of(seen: Observation, cut: GradientSpectrum, now: BatchDirections, loss: float) -> "Proof":
-        """That of the directions found; `loss` is the squared distance of their pictures.
+        """Measure the pictures of the directions `now`, whose squared relative distance from the received update is `loss`.
 
-        Half of the digits may be lost on the way to the pictures and back. Noise with the root mean square that is left of G beyond its
-        rank moves every entry of the update by as much, and the pictures that are read from it move theirs: MOVED times that is allowed.
+        Computing the pictures and replaying them may cost half of the digits. The noise in every entry of the update is estimated by the
+        root mean square of G beyond its rank. The pictures read from the update carry that noise too, so MOVED times as much is allowed.
         """
         update = [value for name, value in seen.as_gradient().items() if OF not in name]
         length = float(torch.stack([value.square().sum() for value in update]).sum().sqrt())
@@ -115,41 +126,47 @@ class Proof:
 
     @property
     def replayed(self) -> bool:
-        """Whether the update of these pictures is the one received."""
+        """Whether the replayed update of the pictures is the one received."""
         return self.distance <= self.allowed
 
     @property
     def proved(self) -> int:
-        """How many pictures are proved."""
+        """The number of pictures that are proved."""
         return self.agreed if self.replayed else 0
 
 
-def independent(found: Tensor) -> list[int]:
-    """Which of directions (rank, K) are taken: from the first on, each that is independent of those before."""
-    places: list[int] = []
+def independent_indices(found: Tensor) -> list[int]:
+    """Return the indices of the directions (rank, K) that are linearly independent of the ones taken before them."""
+    indices: list[int] = []
     base = found.new_zeros(len(found), 0)
-    for place, q in enumerate(found.T):
+    for index, q in enumerate(found.T):
         rest = q - base @ (base.T @ q)
-        if len(places) < len(found) and float(rest.norm()) > APART:
-            places.append(place)
+        if len(indices) < len(found) and float(rest.norm()) > APART:
+            indices.append(index)
             base = torch.cat([base, (rest / rest.norm())[:, None]], 1)
-    return places
+    return indices
 
 
-def exchanged(layer: Layer, found: Tensor, places: list[int]) -> list[int]:
-    """`places` of directions (rank, K), those of pictures that are not proved exchanged for others as long as lambda rises."""
+def exchange(layer: Layer, found: Tensor, indices: list[int]) -> list[int]:
+    """Exchange chosen directions for others while the mean of lambda rises; return the indices of the new choice.
+
+    Args:
+        layer: the layer that the directions belong to.
+        found: all directions, (rank, K).
+        indices: the indices of those that are chosen; a direction whose picture the units agree with stays.
+    """
     zeros = layer.cut.zeros(found)
-    best = layer.agreement(found[:, places], zeros[:, places])
+    best = layer.agreement(found[:, indices], zeros[:, indices])
     for _ in range(SWEEPS):
-        before = places
-        for own in best.argsort().tolist():
+        before = indices
+        for position in best.argsort().tolist():
             for other in range(found.shape[1]):
-                if other in places or float(best[own]) >= PROVED:
+                if other in indices or float(best[position]) >= PROVED:
                     continue
-                tried = [*places[:own], other, *places[own + 1 :]]
-                agreement = layer.agreement(found[:, tried], zeros[:, tried])
+                candidate = [*indices[:position], other, *indices[position + 1 :]]
+                agreement = layer.agreement(found[:, candidate], zeros[:, candidate])
                 if float(agreement.mean()) > float(best.mean()):
-                    places, best = tried, agreement
-        if places == before:
+                    indices, best = candidate, agreement
+        if indices == before:
             break
-    return places
+    return indices

@@ -1,4 +1,4 @@
-"""A fully connected network, undone layer by layer from the gradient of one picture, in float64.
+"""The inversion of a fully connected network, layer by layer, from the gradient of one picture, in float64.
 
 z_l = A_l x_l (+ b_l), x_(l+1) = act_l(z_l), and d_l = dL/dz_l. Going back from layer l + 1 to layer l:
     d_l = (A_(l+1)^T d_(l+1)) * act_l'(z_l), which x_(l+1) = act_l(z_l) determines;    x_l = sum_j d_lj dA_lj / sum_j d_lj^2.
@@ -14,31 +14,32 @@ import torch
 from torch import Tensor, nn
 
 from leakage.attacks._logit import one_output
-from leakage.attacks._rows import estimate, kept, rank_one
+from leakage.attacks._rows import estimate, rank_one, used_rows
 from leakage.engine.core import Params
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.tensor_names import OF, name_in_model
 from leakage.networks.k_curve import Loss
 
-ALIKE = 1e-4  # rows of a unit in two sums are the same one where they differ by less than this share
+ALIKE = 1e-4  # two sums have the same row for a unit if the rows differ by less than this fraction
 DERIVATIVES: dict[type[nn.Module], Callable[[Any, Tensor], Tensor]] = {  # act' as a function of what act returned
     nn.ReLU: lambda _, x: (x > 0).to(x),
     nn.LeakyReLU: lambda activation, x: torch.where(x > 0, 1.0, activation.negative_slope).to(x),
     nn.Sigmoid: lambda _, x: (x * (1 - x)).clamp(min=0),
     nn.Tanh: lambda _, x: (1 - x * x).clamp(min=0),
 }
-SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # of the last layer's input: neighbours are 0.6 % apart
-TOGETHER = 256  # of them at a time: behind 10,000 classes all at once would take gigabytes
+SCALES = torch.logspace(-8, 8, 6401, dtype=torch.float64)  # lengths tried for the last layer's input; neighbors are 0.6 % apart
+TOGETHER = 256  # scales evaluated at a time: for 10,000 classes all at once would take gigabytes
 HALVINGS = 60  # from 0.6 % down to float64's rounding
 NOTHING = "receives no gradient (dead units, nothing left to learn, or its phone keeps it): nothing can be read off."
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer and the activation of its output (None: it has none).
+    """A linear layer and the activation of its output.
 
-    weight   (m, n)
-    bias     whether it has one
+    weight       (m, n)
+    bias         whether the layer has a bias
+    activation   None: the output has no activation
     """
 
     name: str
@@ -47,17 +48,17 @@ class Dense:
     activation: nn.Module | None = None
 
     def derivative(self, x: Tensor) -> Tensor:
-        """act'(z) where act(z) = x."""
+        """Compute act'(z) from the output x = act(z)."""
         return torch.ones_like(x) if self.activation is None else DERIVATIVES[type(self.activation)](self.activation, x)
 
 
 def exact(value: Tensor) -> Tensor:
-    """In float64 on the CPU: some accelerators have no float64."""
+    """Copy a tensor to the CPU as float64, which some accelerators do not have."""
     return value.detach().cpu().double()
 
 
 def received(gradient: Params, name: str) -> Tensor:
-    """The gradient of one parameter, `exact`. Raises DoesNotApplyError where it is not finite."""
+    """Return the gradient of one parameter in float64 on the CPU; raise DoesNotApplyError if it is not finite."""
     found = exact(gradient[name])
     if not found.isfinite().all():
         raise DoesNotApplyError(f"The gradient of {name} holds numbers that are not finite, so nothing can be read off.")
@@ -65,33 +66,36 @@ def received(gradient: Params, name: str) -> Tensor:
 
 
 def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:
-    """The rows of a layer with a bias that are used: dL/dW (m, n) and dL/db (m,). Raises DoesNotApplyError where there are none."""
+    """Return the usable rows of a layer's gradient: of dL/dW (m, n) and dL/db (m,); raise DoesNotApplyError if dL/db is 0."""
     weight_gradient, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
     if not d.any():
         raise DoesNotApplyError(f"The bias of {name} {NOTHING}")
-    used = kept(d, threshold)
+    used = used_rows(d, threshold)
     return weight_gradient[used], d[used]
 
 
 def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Tensor, Tensor]]:
-    """`rows_of` a layer for each sum that arrived: that over all clients, then each over fewer that stands beside it and is not 0.
+    """Return the usable rows of a layer's gradient for each sum that arrived: the sum over all clients, then each nonzero sum over fewer.
 
-    A unit that is silent for all others says the same in both: then its row of the smaller sum alone is used, for it is one row.
+    If a unit is active for none of the other clients, both sums have the same row for it. Then only the row of the smaller sum is used.
     """
     weight, bias = f"{name}.weight", f"{name}.bias"
-    fronts = [one.removesuffix(weight) for one in gradient if OF in one and name_in_model(one) == weight]
-    beside = [front for front in fronts if front + bias in gradient and gradient[front + bias].any()]
-    sums = [(received(gradient, front + weight), received(gradient, front + bias)) for front in ("", *beside)]
-    used = [kept(d, threshold) for _, d in sums]
-    for place, (weight_gradient, d) in enumerate(sums):
-        for smaller in range(place + 1, len(sums)):
+    fronts = [name.removesuffix(weight) for name in gradient if OF in name and name_in_model(name) == weight]
+    prefixes = [prefix for prefix in fronts if prefix + bias in gradient and gradient[prefix + bias].any()]
+    sums = [(received(gradient, prefix + weight), received(gradient, prefix + bias)) for prefix in ("", *prefixes)]
+    used = [used_rows(d, threshold) for _, d in sums]
+    for index, (weight_gradient, d) in enumerate(sums):
+        for smaller in range(index + 1, len(sums)):
             left, right = weight_gradient * sums[smaller][1][:, None], sums[smaller][0] * d[:, None]  # equal where dW / d are
-            used[place] &= ~(used[smaller] & ((left - right).norm(dim=1) <= ALIKE * right.norm(dim=1)))
+            used[index] &= ~(used[smaller] & ((left - right).norm(dim=1) <= ALIKE * right.norm(dim=1)))
     return [(weight_gradient[rows], d[rows]) for (weight_gradient, d), rows in zip(sums, used, strict=True)]
 
 
-def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
-    """The input (n,) of the first of `layers`, given the input x and the gradient d = dL/dz of the last. Raises DoesNotApplyError."""
+def invert_layers(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Tensor:
+    """Compute the input (n,) of the first of `layers` from the input x of the last layer and its gradient d = dL/dz.
+
+    Raises DoesNotApplyError if dead units let no gradient through.
+    """
     for below, layer in reversed(list(pairwise(layers))):
         d = (d @ exact(layer.weight)) * below.derivative(x)
         if not d.any():
@@ -100,14 +104,24 @@ def back(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tensor) -> Ten
     return x
 
 
-def from_loss(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross-entropy") -> list[tuple[Tensor, Tensor]]:
-    """Input x and gradient d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss: candidates, the likeliest first.
+def invert_last_layer(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross-entropy") -> list[tuple[Tensor, Tensor]]:
+    """Compute the input x and the gradient d = dL/dz of a last layer without a bias, from its gradient d x^T and the loss.
 
-    The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. Cross-entropy says
-    d = act'(z) * (softmax(act(z)) - e_y) at z = W x, whose most negative entry is the label's. For either sign t is a root of
-    <d(t) - k s / t, k>, the likelier the more of d(t) - k s / t vanishes with it.
-    `loss` is that of one output. Raises DoesNotApplyError where the gradient is 0.
+    The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. For cross-entropy
+    d = act'(z) * (softmax(act(z)) - e_y) at z = W x; its most negative entry is the label's. For either sign t is a root of
+    <d(t) - k s / t, k>. A root is the likelier, the smaller d(t) - k s / t is there.
     Source: Zhu and Blaschko 2021, section 3.1, for one output.
+
+    Args:
+        layer: the last layer.
+        weight_gradient: (K, n).
+        loss: of a network with one output; several outputs have cross-entropy.
+
+    Returns:
+        Candidates (x, d), the likeliest first.
+
+    Raises:
+        DoesNotApplyError: if the gradient is 0.
     """
     if not weight_gradient.any():
         raise DoesNotApplyError(f"{layer.name} {NOTHING}")
@@ -122,7 +136,7 @@ def from_loss(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross-entropy
         label = torch.zeros_like(k).scatter(0, k.argmin().view(1), 1.0)
 
         def gap(t: Tensor, k: Tensor = k, z: Tensor = z, label: Tensor = label) -> Tensor:
-            """t d(t) - s k for scales (T,): (T, K)."""
+            """Compute t d(t) - s k for scales t (T,): (T, K)."""
             t = t.unsqueeze(1)
             out = t * z if layer.activation is None else layer.activation(t * z)
             return t * layer.derivative(out) * (out.softmax(1) - label) - size * k
@@ -130,18 +144,21 @@ def from_loss(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross-entropy
         def along(t: Tensor, gap: Callable[[Tensor], Tensor] = gap, k: Tensor = k) -> Tensor:
             return gap(t) @ k
 
-        for t in crossings(along, SCALES):
+        for t in roots(along, SCALES):
             found.append((float(gap(t.view(1)).norm()), sign * t * right, k * size / t))
-    return [(x, d) for _, x, d in sorted(found, key=lambda one: one[0])]
+    return [(x, d) for _, x, d in sorted(found, key=lambda name: name[0])]
 
 
-def crossings(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
-    """Where f changes sign between neighbours of the rising, positive grid (T,), by halving; if nowhere, where |f| is least on it."""
+def roots(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
+    """Find the roots of f by bisection between neighbors of the rising, positive grid (T,) where f changes sign.
+
+    Without a change of sign the result is the grid's point with the smallest |f|.
+    """
     values = torch.cat([f(part) for part in grid.split(TOGETHER)])
-    places = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()
-    if not len(places):
+    indices = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()
+    if not len(indices):
         return [grid[values.abs().argmin()]]
-    low, high, before = grid[places], grid[places + 1], values[places].sign()
+    low, high, before = grid[indices], grid[indices + 1], values[indices].sign()
     for _ in range(HALVINGS):
         middle = (low * high).sqrt()
         same = f(middle).sign() == before

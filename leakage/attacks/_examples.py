@@ -1,4 +1,4 @@
-"""Searches that start from another picture of the class in place of noise, where the attacker owns some."""
+"""Starts of searches: another picture of the class in place of noise, if the attacker owns some."""
 
 from torch import Tensor
 
@@ -9,20 +9,20 @@ from leakage.engine.labels import recover
 from leakage.engine.matching import from_pixels
 
 
-def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 0) -> tuple[Tensor, Note]:
-    """Guesses with an example of its class in place of each picture, as far as there are some.
+def with_examples(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 0) -> tuple[Tensor, Note]:
+    """Replace each picture of the guesses by an example of its class, as long as there are examples.
 
-    No example is taken twice: two guesses of one class that start alike would have the same gradients, and never part.
+    No example is taken twice: two guesses of a class that start alike would have the same gradients, and stay alike.
     Source: Wei et al. 2020 (A framework for evaluating gradient leakage attacks), section on initialisation.
 
     Args:
-        seen: what the server holds, with `examples` where the experiment grants them.
-        z: guesses (S, B, C, H, W) in the model's normalised space, which are left as they are where there is no example.
-        labels: the classes (B,) that the guesses have; None: not known.
-        before: how many guesses of the batch have begun earlier, and have taken their examples.
+        seen: what the attacker observed, with the examples that the experiment grants.
+        z: guesses (S, B, C, H, W) in the model's normalized space; a picture without an example stays as it is.
+        labels: the classes (B,) of the guesses; None: not known.
+        before: the number of earlier guesses of the batch, which have taken their examples already.
 
     Returns:
-        The guesses, and words for the page; none where no examples were granted.
+        The guesses, and a note for the page, empty if no examples were granted.
     """
     if not seen.granted.examples:
         return z, {}
@@ -42,7 +42,7 @@ def begun(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 
 
 
 def example_classes(seen: Observation) -> Tensor | None:
-    """The classes (B,) by which a search that guesses labels too picks its examples: granted, or read where the last layer is linear."""
+    """Return the classes (B,) of the examples for a search that guesses labels too: granted, or read from a linear last layer."""
     if not seen.granted.examples or seen.granted.labels is not None:
         return seen.granted.labels
     return recover(seen).labels if readable(seen) else None

@@ -1,4 +1,4 @@
-"""Pictures that have given features: the search of Inverting Gradients, with features in place of gradients."""
+"""The search of Inverting Gradients with features in place of gradients: pictures that have given features."""
 
 from collections.abc import Iterator
 
@@ -17,9 +17,17 @@ STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 def pictures_of(
     seen: Observation, number: int, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator
 ) -> Iterator[Snapshot]:
-    """Pictures (B, C, H, W) whose features, that value of the computation, point along `features` (P, n); places beyond P are free.
+    """Search pictures (B, C, H, W) with given features by Adam on signs; pictures beyond the P given features are free.
 
-    min mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation, by Adam on signs: cosine of features, one picture's problem each.
+    The objective is mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation.
+
+    Args:
+        seen: what the attacker observed.
+        number: of the value of the model's computation that the features are.
+        features: (P, n).
+        labels: (B,), for the Snapshots.
+        steps: of Adam.
+        rng: of the start.
     """
     wanted = features.to(seen.device, seen.dtype)
 
@@ -29,4 +37,4 @@ def pictures_of(
 
     z = start("normal", seen, rng).unsqueeze(0)  # (1, B, C, H, W)
     descent = Descent(steps=steps, step_size=STEP_SIZE)
-    yield from descent.nearest(seen, z, labels, matched, lambda z: SMOOTH * total_variation(z), note={}, rng=rng)
+    yield from descent.minimize(seen, z, labels, matched, lambda z: SMOOTH * total_variation(z), note={}, rng=rng)

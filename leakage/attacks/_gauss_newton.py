@@ -11,21 +11,21 @@ from leakage.engine.devices import double
 from leakage.engine.discrepancy import expected_distance
 from leakage.engine.matching import flatten, to_pixels
 
-DAMPING = 1e-3  # at first, as a share of the mean of (J^T J)'s diagonal
-LEAST = 1e-14
-ROWS = 256  # of the Jacobian, worked out at once
+DAMPING = 1e-3  # at first, as a fraction of the mean of (J^T J)'s diagonal
+LEAST = 1e-14  # the lowest damping
+ROWS = 256  # of the Jacobian, computed at once
 NEAR = 1e-4  # below this distance the search ends when PATIENCE steps in a row come no nearer
 PATIENCE = 2
 LARGEST = 20_000  # numbers in a gradient; the work of a step grows with them, and with the square of the pixels
 
 
 def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -> Iterator[Snapshot]:
-    """min over x of sum over the tensors of ||g_l(x, y) - g_l*||^2 / ||g_l*||^2, from `begin` (B, C, H, W) in normalised space.
+    """Minimize the sum over the tensors of ||g_l(x, y) - g_l*||^2 / ||g_l*||^2, from `begin` (B, C, H, W) in normalized space.
 
-    x <- x - (J^T J + damping)^-1 J^T r, where r holds all differences and J is their Jacobian. Behind ReLU and LeakyReLU the distance
-    jumps where a unit changes its sign, and a search that must go down is caught there: here every step is taken, and the damping falls
-    tenfold with each that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of all. Behind
-    errors of a known size it ends where the true pictures would be.
+    A step is x <- x - (J^T J + damping)^-1 J^T r, where r holds all differences and J is their Jacobian. With ReLU and LeakyReLU the
+    distance jumps where a unit changes its sign, and a search that only goes down gets stuck there. So every step is taken here, and the
+    damping falls tenfold with each step that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of
+    all. If the size of the errors is known, the search ends at the distance where the true pictures would be.
     Source: Levenberg 1944, Marquardt 1963.
     """
     pixels = to_pixels(seen)
@@ -51,7 +51,7 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
 
 
 def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
-    """(J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz; in float64, for it is badly conditioned."""
+    """Compute (J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz; in float64, as J^T J is ill-conditioned."""
     differences = double(r.detach())
     square = differences.new_zeros(z.numel(), z.numel())
     right = square.new_zeros(z.numel())

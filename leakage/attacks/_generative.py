@@ -1,4 +1,4 @@
-"""What an attacker knows of pictures, as a generator, and the searches in it: the unknowns are its numbers, or the features of a stage."""
+"""A generator as the attacker's prior, and the searches in it: for its latent code, for a stage's features, or for its weights."""
 
 from collections.abc import Generator, Iterator
 from copy import deepcopy
@@ -19,7 +19,7 @@ from leakage.engine.matching import grey_pictures
 from leakage.engine.weights import drawing
 from leakage.engine.with_result import WithResult
 
-UNTRAINED = "untrained"  # the control: the network of the digits, drawn with the attack's own generator
+UNTRAINED = "untrained"  # the control: the network of the digits with random weights, drawn with the attack's random generator
 GENERATORS = ("digits", UNTRAINED, "faces")
 ASSUMED = "What the attacker's generator was trained on: the assumption of this attack."
 LATENT_SEARCH = {  # default, lowest, highest and help of the fields of a search for the latent code
@@ -31,78 +31,78 @@ LATENT_SEARCH = {  # default, lowest, highest and help of the fields of a search
 NEVER_TRAINED = "nothing: its generator of digits was never trained"
 RESIZED = "The generator produces {} x {} x {} and the private pictures have {} x {} x {}: what it generates is resized."
 
-Search = Generator[Snapshot, None, Tensor]  # yields Snapshots, returns where the closest of its starts ended: (1, B, ...)
+Search = Generator[Snapshot, None, Tensor]  # yields Snapshots, returns the final unknowns of its closest start: (1, B, ...)
 
 
 @dataclass(frozen=True)
 class GenerativePrior:
     """Pictures as G(z), with z (B, size) ~ N(0, 1) and G = stage_n(... stage_1(z)).
 
-    stages       networks; the last one gives pictures of the generator's own shape
-    size         entries of z
-    image_shape  (C, H, W) of the pictures that are attacked, to which its own are resized
-    own_shape    (C, H, W) of its own
-    knowledge    what an attacker knows who has it, in words
+    stages           networks; the last one gives pictures of `generated_shape`
+    size             entries of z
+    image_shape      (C, H, W) of the pictures that are attacked, to which the generated ones are resized
+    generated_shape  (C, H, W) of the pictures that the generator produces
+    knowledge        what an attacker with this generator knows, in words
     """
 
     stages: tuple[nn.Module, ...]
     size: int
     image_shape: tuple[int, int, int]
-    own_shape: tuple[int, int, int]
+    generated_shape: tuple[int, int, int]
     knowledge: str
 
     def sample(self, starts: int, seen: Observation, rng: torch.Generator) -> Tensor:
-        """z ~ N(0, 1): (S, B, size)."""
+        """Draw latent codes z ~ N(0, 1) for S starts: (S, B, size)."""
         return torch.randn((starts, seen.batch.size, self.size), generator=rng).to(seen.device, seen.dtype)
 
     def decode(self, h: Tensor, stage: int = 0) -> Tensor:
-        """What enters stage number `stage`, (S, B, ...), as pictures (S, B, C, H, W); behind the last stage it is pictures already."""
+        """Generate pictures (S, B, C, H, W) from the input h (S, B, ...) of stage number `stage`; after the last stage h is pictures."""
         for number in range(stage, len(self.stages)):
             h = self.pass_stage(h, number)
         return h
 
     def pass_stage(self, h: Tensor, number: int) -> Tensor:
-        """What enters a stage (S, B, ...) as what leaves it; the last one's pictures are resized."""
+        """Compute the output of a stage from its input h (S, B, ...); the last stage's pictures are resized to `image_shape`."""
         out: Tensor = self.stages[number](h.flatten(0, 1))
         if number == len(self.stages) - 1:
-            out = resized(out, self.image_shape)
+            out = resize(out, self.image_shape)
         return out.view(*h.shape[:2], *out.shape[1:])
 
     @property
     def note(self) -> Note:
-        """For the page: what the attacker knows of pictures."""
+        """A note for the page: what the attacker knows about pictures."""
         return {"prior": self.knowledge}
 
     @property
     def event(self) -> Note:
-        """What the user must not miss: that its pictures do not fit as they are."""
-        return {"event": RESIZED.format(*self.own_shape, *self.image_shape)} if self.own_shape != self.image_shape else {}
+        """An event if the generated pictures have another shape than the private ones; else nothing."""
+        return {"event": RESIZED.format(*self.generated_shape, *self.image_shape)} if self.generated_shape != self.image_shape else {}
 
 
 def prior_of(name: str, seen: Observation, rng: torch.Generator) -> GenerativePrior | str:
-    """One of GENERATORS for the pictures that `seen` is about: a copy of what the attacker was handed, or one that was never trained.
+    """Return the attacker's generator as a prior: a copy of the trained generator that was granted, or an untrained one.
 
     Args:
-        name: which.
-        seen: what the attacker holds, its generator with it.
-        rng: of the untrained one's weights; moved for the others too, so that the same numbers are started from.
+        name: one of GENERATORS.
+        seen: what the attacker observed, with the generator that was granted.
+        rng: draws the weights of the untrained generator. It advances for a trained one too, so that both start from the same numbers.
 
     Returns:
-        The prior, where the attack computes and in its precision; or why there is none, in a sentence.
+        The prior, on the attack's device and in its precision; or a sentence that says why there is no generator.
     """
     seed = int(torch.randint(2**31, (), generator=rng))
-    own = seen.granted.generator
+    trained = seen.granted.generator
     if name == UNTRAINED:
         with drawing(seed, "generator"):
-            own = TrainedGenerator(digit_decoder(DIGITS_LATENT), DIGITS_LATENT, DIGITS, NEVER_TRAINED)
-    if isinstance(own, str):
-        return own
-    network = deepcopy(own.network).eval().requires_grad_(False).to(seen.device, seen.dtype)
-    return GenerativePrior(tuple(network), own.latent, seen.batch.image_shape, own.image_shape, own.knowledge)
+            trained = TrainedGenerator(digit_decoder(DIGITS_LATENT), DIGITS_LATENT, DIGITS, NEVER_TRAINED)
+    if isinstance(trained, str):
+        return trained
+    network = deepcopy(trained.network).eval().requires_grad_(False).to(seen.device, seen.dtype)
+    return GenerativePrior(tuple(network), trained.latent, seen.batch.image_shape, trained.image_shape, trained.knowledge)
 
 
-def resized(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Pictures (N, c, h, w) as (N, *shape): the mean of all channels, repeated, where their number differs; bilinear."""
+def resize(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Resize pictures (N, c, h, w) to (N, *shape), bilinearly; if the number of channels differs, each becomes the mean of all."""
     channels, height, width = shape
     if x.shape[1] != channels:
         x = x.mean(1, keepdim=True).expand(-1, channels, -1, -1)
@@ -113,7 +113,7 @@ def resized(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
 
 @dataclass(frozen=True)
 class GenerativeSearch:
-    """What all stages of a search share: the update, what is known of pictures, labels, distance of gradients, and words for the page."""
+    """What all stages of a search share: the observation, the prior, labels, the distance of gradients, notes for the page."""
 
     seen: Observation
     prior: GenerativePrior
@@ -123,18 +123,18 @@ class GenerativeSearch:
     rng: torch.Generator
 
     def latents(self, *, steps: int, step_size: float, starts: int, norm_weight: float) -> Search:
-        """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from several starts at once."""
+        """Search for latent codes: min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from several starts at once."""
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode), floor=self.goal.floor)
         z = self.prior.sample(starts, self.seen, self.rng)
-        search = descent.nearest(
-            self.seen, z, self.labels, self.distances, lambda z: norm_weight * off_sphere(z), note=self.note, rng=self.rng
+        search = descent.minimize(
+            self.seen, z, self.labels, self.distances, lambda z: norm_weight * norm_deviation(z), note=self.note, rng=self.rng
         )
         return (yield from with_event(search, self.prior.event))
 
     def features(self, start: Tensor, stage: int, *, steps: int, step_size: float, radius: float, tv_weight: float) -> Search:
-        """min of D + tv_weight TV over what enters stage number `stage`, h (1, B, ...): ||h - start||_1 <= radius ||start||_1 of each.
+        """Search for the input h (1, B, ...) of stage number `stage`: min of D + tv_weight TV, with ||h - start||_1 <= radius ||start||_1.
 
-        Behind the last stage h is pictures, which stay between black and white.
+        The constraint holds for each picture alone. After the last stage h is pictures, which are clamped to [0, 1].
         """
         centre = start.flatten(0, 1).flatten(1)  # (B, P)
         most = radius * centre.abs().sum(1)
@@ -145,30 +145,30 @@ class GenerativeSearch:
 
         unknowns = Unknowns(lambda h: self.prior.decode(h, stage), project, tv_weight)
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=unknowns, floor=self.goal.floor)
-        return (yield from descent.nearest(self.seen, start, self.labels, self.distances, None, note=self.note, rng=self.rng))
+        return (yield from descent.minimize(self.seen, start, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def weights(self, z: Tensor, *, steps: int, step_size: float) -> Search:
-        """min of D over the generator's own weights, z (1, B, size) kept: what it has learned gives way to this update; (1, P)."""
+        """Search for the generator's weights (1, P): min of D, with the latent codes z (1, B, size) fixed."""
         network = nn.Sequential(*self.prior.stages)
 
         def decode(flat: Tensor) -> Tensor:
-            x = resized(generate_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
+            x = resize(generate_with(network, flat, z.flatten(0, 1)), self.prior.image_shape)
             return x.view(*z.shape[:2], *x.shape[1:])
 
         flat, unknowns = flat_weights(network), Unknowns(decode)
         descent = Descent(steps, step_size, "constant", signed=False, unknowns=unknowns, floor=self.goal.floor)
-        return (yield from descent.nearest(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
+        return (yield from descent.minimize(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def distances(self, x: Tensor) -> Tensor:
-        """How far the gradients of pictures (S, B, C, H, W) are from the one received: (S,)."""
+        """Compute the distances (S,) between the gradients of pictures x (S, B, C, H, W) and the one received."""
         return self.goal.distance(replays(self.seen, x, self.labels))
 
 
 class GenerativeAttack(Attack):
-    """An attack that searches in a trained generator, which it is handed (`Observation.generator`); without one its answer is grey.
+    """An attack that searches in a trained generator (`Granted.generator`); without a generator its answer is grey.
 
-    Its fields are declared by each such attack, in an order of its own: `generator = choice("digits", GENERATORS, ASSUMED)`, those of
-    LATENT_SEARCH, `label_rule`.
+    Each such attack declares these fields, in the order in which pages show them: `generator = choice("digits", GENERATORS, ASSUMED)`, the
+    fields of LATENT_SEARCH, and `label_rule`.
 
     Example:
         >>> from leakage.engine.core import choice, param
@@ -213,7 +213,7 @@ class GenerativeAttack(Attack):
         """Run the attack with its generator.
 
         Args:
-            search: all that its stages share.
+            search: the parts that all stages share.
 
         Yields:
             Snapshots, as `run` does; the last one is the answer.
@@ -221,29 +221,32 @@ class GenerativeAttack(Attack):
         raise NotImplementedError
 
     def latent_code(self, search: GenerativeSearch) -> Search:
-        """Search for the latent code, as the fields ask for it.
+        """Search for the latent code, with the settings of the fields.
 
         Args:
-            search: all that its stages share.
+            search: the parts that all stages share.
 
         Yields:
-            Snapshots of the start that is closest.
+            Snapshots of the closest start.
 
         Returns:
-            Its latent code, z (1, B, size).
+            The closest start's latent code, z (1, B, size).
         """
         return search.latents(steps=self.steps, step_size=self.step_size, starts=self.starts, norm_weight=self.norm_weight)
 
 
 def with_event(search: Search, event: Note) -> Search:
-    """The same search, whose first Snapshot says something that must not be missed, if there is something."""
+    """Run a search and add an event, which may be empty, to the note of its first Snapshot."""
     first = next(search)
     yield replace(first, note=first.note | event)
     return (yield from search)
 
 
-def shifted(search: Search, begun: int, note: Note) -> Generator[Snapshot, None, tuple[Tensor, Snapshot]]:
-    """The same search as a part of a longer one, after `begun` steps, with more words. Returns what it returns, and the last Snapshot."""
+def run_as_stage(search: Search, begun: int, note: Note) -> Generator[Snapshot, None, tuple[Tensor, Snapshot]]:
+    """Run a search as a later stage of an attack: count its steps from `begun` on, and add `note` to each Snapshot's.
+
+    Returns what the search returns, and the last Snapshot.
+    """
     moments, last = WithResult(search), None
     for moment in moments:
         last = replace(moment, step=begun + moment.step, note=moment.note | note)
@@ -252,13 +255,13 @@ def shifted(search: Search, begun: int, note: Note) -> Generator[Snapshot, None,
     return moments.result, last
 
 
-def off_sphere(z: Tensor) -> Tensor:
-    """|mean z^2 - 1| of S guesses (S, B, size), how far they are from the length that N(0, 1) has: the mean over the batch, (S,)."""
+def norm_deviation(z: Tensor) -> Tensor:
+    """Compute |mean z^2 - 1| of latent codes z (S, B, size), averaged over the batch, (S,): the deviation from the norm of N(0, 1)."""
     return (z.square().mean(2) - 1).abs().mean(1)
 
 
 def l1_projection(h: Tensor, centre: Tensor, radius: Tensor) -> Tensor:
-    """The nearest points to h (N, P) whose L1 distances from `centre` (N, P) are at most `radius` (N,).
+    """Project h (N, P) onto the L1 balls around `centre` (N, P) with radii `radius` (N,).
 
     Source: Duchi et al. 2008, figure 1.
 

@@ -10,13 +10,13 @@ from leakage.engine.losses import client_loss
 
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
-    """Labels (B,), and for the page how they were found and how sure that is."""
+    """Return the labels (B,), granted or recovered by `rule`, and notes for the page: how they were found and how certain they are."""
     found = Recovered(seen.granted.labels, "granted") if seen.granted.labels is not None else recover(seen, rule)
     return found.labels, found.note
 
 
 def readable(seen: Observation) -> bool:
-    """Whether a linear layer makes the logits, so that its gradient speaks of labels."""
+    """Return whether a linear layer computes the logits, so that labels can be read from its gradient."""
     try:
         last_layer(seen)
     except ValueError:
@@ -24,11 +24,18 @@ def readable(seen: Observation) -> bool:
     return True
 
 
-def said_of(seen: Observation, x: Tensor) -> Tensor:
-    """Of pictures x (P, C, H, W) that were read off, what the last layer's gradient says of the class of each: (P, K), 1 at its class.
+def class_scores(seen: Observation, x: Tensor) -> Tensor:
+    """Estimate the class of each reconstructed picture from the last layer's gradient.
 
-    B dL/dW = sum_b (p_b - e_(y_b)) h_b^T; with predictions p and inputs h of the last layer by the model, least squares finds all e_(y_b).
-    Of another loss it finds -dL/dz_b, which is positive at its class too.
+    For cross-entropy B dL/dW = sum_b (p_b - e_(y_b)) h_b^T. The model gives the predictions p and the inputs h of its last layer; least
+    squares then gives all e_(y_b). For another loss it gives -dL/dz_b, which is positive at the class too.
+
+    Args:
+        seen: what the attacker observed.
+        x: reconstructed pictures, (P, C, H, W).
+
+    Returns:
+        A score for each class, (P, K), the largest (1 for cross-entropy) at the picture's class.
     """
     name = last_layer(seen)[0]
     entered: list[Tensor] = []

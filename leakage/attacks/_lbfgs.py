@@ -8,29 +8,39 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._examples import begun, example_classes
+from leakage.attacks._examples import example_classes, with_examples
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.discrepancy import entries_compared, goal_of, left_by_fitting
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
-SOLVED = 1e-4  # a start has succeeded when the distance is below this share of ||g*||^2
-FITTED = 0.9  # ... and ends when it has fitted known errors in this share of its unknowns: earlier, more is left of its noisy start
-PATIENCE = 20  # a start ends when over so many steps the distance fell by less than
+SOLVED = 1e-4  # a start has succeeded when the distance is below this fraction of ||g*||^2
+FITTED = 0.9  # a start ends when it has fitted known errors in this fraction of its unknowns; earlier, more of its noisy start is left
+PATIENCE = 20  # a start ends when in so many steps the distance fell by less than SETTLED or STUCK
 WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks. Try Inverting Gradients."
-AGREE = 0.05  # two starts agree when their distances differ by less than this share
-SETTLED, STUCK = 0.01, 0.3  # 1 % after it has succeeded, 30 % before; good starts fall tenfold in as many steps
+AGREE = 0.05  # two starts agree when their distances differ by less than this fraction
+SETTLED, STUCK = 0.01, 0.3  # 1 % after a start has succeeded, 30 % before; the distance of good starts falls tenfold in PATIENCE steps
 
 Note = Mapping[str, str | int | float]
 
 
 def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, note: Note, steps: int, restarts: int) -> Iterator[Snapshot]:
-    """Start after start until one succeeds, or two agree; a start that diverges or sticks says so. The last Snapshot is the best of all.
+    """Search from one random start after another until a start succeeds or two agree; the last Snapshot is the best of all starts.
 
-    Noise or a protection that is not imitated keeps the distance from 0 for ever. Then good starts end at the same distance. Where the
-    attacker knows how large such errors are, a start that fits as well as the true pictures would has succeeded, and ends where it has
-    fitted as much of the errors as its unknowns can: nothing is preferred here that would choose among the guesses in between.
-    Each start takes other examples of the classes, where the attacker owns some; when they are used up, noise.
-    A model with kinks (ReLU) is warned of at once: L-BFGS needs second derivatives, which are 0 between kinks and do not exist at them.
+    A start that diverges or sticks yields an event. Noise, or a protection that the attacker does not imitate, keeps the distance above 0;
+    then good starts end at the same distance. If the attacker knows how large such errors are, a start has succeeded when it fits as well
+    as the true pictures would, and it ends when it has fitted as much of the errors as its unknowns can, as this search has no prior that
+    would choose among the guesses in between.
+    Each start takes other examples of the classes that the attacker owns, and noise once they are used up.
+    The first Snapshot warns of a model with kinks (ReLU): L-BFGS needs second derivatives, which are 0 between kinks and do not exist at
+    them.
+
+    Args:
+        seen: what the attacker observed.
+        rng: of the starts.
+        labels: (B,); None: soft labels are searched together with the pictures.
+        note: for every Snapshot.
+        steps: L-BFGS steps of each start, at most.
+        restarts: starts, at most.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
     solved, classes = goal(seen), example_classes(seen) if labels is None else labels
@@ -39,9 +49,9 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
     taken = 0
     for start in range(1, restarts + 1):
         last: Snapshot | None = None
-        z, begins = begun(seen, normal_start(seen, rng)[None], classes, before=start - 1)
+        z, begin_note = with_examples(seen, normal_start(seen, rng)[None], classes, before=start - 1)
         for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0], until=until):
-            last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begins, **errors})
+            last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begin_note, **errors})
             yield replace(last, note={**last.note, "event": warning}) if warning else last
             warning = ""
         assert last is not None
@@ -51,20 +61,20 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
         ended.append((failed, value, last))
         if not failed and value <= solved:
             break
-        what = "diverged" if failed else f"got stuck at a gradient distance of {value:.2g}"
-        then = "trying again" if start < restarts else "the best of all is shown"
+        failure = "diverged" if failed else f"got stuck at a gradient distance of {value:.2g}"
+        outlook = "trying again" if start < restarts else "the best of all is shown"
         if agree:
-            then = "an earlier one ended there too: the noise or protection keeps it from 0"
+            outlook = "an earlier one ended there too: the noise or protection keeps it from 0"
         name = "First try" if start == 1 else f"Try {start} of {restarts}"
         best = min(ended, key=lambda end: (end[0], end[1]))[2]
-        yield replace(best, step=taken, note={**best.note, "event": f"{name} failed ({what}), {then}."})
+        yield replace(best, step=taken, note={**best.note, "event": f"{name} failed ({failure}), {outlook}."})
         if agree:
             break
     yield replace(min(ended, key=lambda end: (end[0], end[1]))[2], step=taken)
 
 
 def goal(seen: Observation) -> float:
-    """The distance at which a start has succeeded."""
+    """Return the squared distance at which a start has succeeded."""
     target = seen.as_gradient()
     nothing = {name: torch.zeros_like(g) for name, g in target.items()}
     solved = SOLVED * float(squared_distance(target, seen.knowledge.entry_weights)(nothing))
@@ -72,13 +82,13 @@ def goal(seen: Observation) -> float:
 
 
 def expected_squares(seen: Observation) -> float:
-    """The distance at which the true pictures are expected; 0 where they fit exactly, or where the attacker does not know."""
+    """Return the squared distance at which the true pictures are expected; 0 if they fit exactly or the attacker does not know it."""
     floor = goal_of(seen, "squared").floor
     return 0.0 if floor is None else float(floor)
 
 
 def fitted_squares(seen: Observation) -> float:
-    """What is left of these errors by a search of all pixels, which fits a part of them too."""
+    """Return the squared distance that a search of all pixels leaves of the expected errors, as it fits a part of them too."""
     entries = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights)
     unknowns = seen.batch.size * math.prod(seen.batch.image_shape)
     return left_by_fitting(entries, unknowns, FITTED) * expected_squares(seen)
@@ -94,12 +104,19 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     line_search: str | None = None,
     until: float = 0.0,
 ) -> Iterator[Snapshot]:
-    """min over x (and over soft labels y when `labels` is None) of ||g(x, y) - g*||^2; ends early when settled or lost.
+    """Minimize ||g(x, y) - g*||^2 over x, and over soft labels y if `labels` is None; end early when settled, stuck or diverged.
 
-    ... or as near as `until`. Starts from `begin` (B, C, H, W) in the model's normalised space, or else from N(0, 1).
+    The optimizer is torch.optim.LBFGS with step 1, 20 inner iterations and history 100, as in the DLG code.
 
-    torch.optim.LBFGS with step 1, 20 inner iterations, history 100 and no line search, as the DLG code runs it; with "strong_wolfe" every
-    step goes down.
+    Args:
+        seen: what the attacker observed.
+        rng: of the start.
+        labels: (B,); None: soft labels are searched too.
+        steps: at most.
+        begin: the start, (B, C, H, W) in the model's normalized space; None: N(0, 1).
+        line_search: None, as in the DLG code, or "strong_wolfe", with which every step goes down.
+        until: the search ends at this distance.
+
     Unlike the paper: Geiping et al. 2020, appendix C.1, print a step of 1e-4 for L-BFGS as a baseline; their code runs it with 1.
     """
     distance, pixels = squared_distance(seen.as_gradient(), seen.knowledge.entry_weights), to_pixels(seen)
@@ -110,15 +127,15 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     def classes() -> Tensor:
         return logits.softmax(1) if labels is None else labels  # (B, K) or (B,)
 
-    def far() -> Tensor:
+    def objective() -> Tensor:
         return distance(seen.gradient(pixels(z), classes()))
 
-    solved, go = goal(seen), minimizer(leaves, far, line_search)
+    solved, step_once = goal(seen), minimizer(leaves, objective, line_search)
     recent: deque[float] = deque(maxlen=PATIENCE)
     step = 0
     for step in range(1, steps + 1):
         x, y = pixels(z.detach().clone()), classes().detach()
-        loss = go()  # the distance of x, which this step leaves
+        loss = step_once()  # the distance of x, which this step leaves
         value = float(loss)
         yield Snapshot(step=step, x=x, y=y, loss=loss)
         if value <= until:
@@ -127,11 +144,11 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
         if diverged(z.detach(), value) or (len(recent) == PATIENCE and value > enough * recent[0]):
             break
         recent.append(value)
-    yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=far().detach())
+    yield Snapshot(step=step, x=pixels(z.detach()), y=classes().detach(), loss=objective().detach())
 
 
 def minimizer(leaves: list[Tensor], objective: Callable[[], Tensor], line_search: str | None) -> Callable[[], Tensor]:
-    """What moves the leaves by one step of L-BFGS, 20 iterations, and returns the objective as it was before."""
+    """Return a function that moves the leaves by a step of L-BFGS (20 iterations) and returns the objective before that step."""
     optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
 
     def closure() -> Tensor:

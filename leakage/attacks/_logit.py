@@ -1,4 +1,4 @@
-"""What the gradient of a single output says of one picture: the logit, and with it what enters the last layer."""
+"""The logit of one picture, and the input of the last layer, from the gradient of a single output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class LastLayer:
 
     label    the class
     k        dL/dz of the last layer, (K,)
-    x        what enters that layer, (D,)
-    mu       the logit times +1 or -1 by label, of a network with one output; else None
+    x        the input of that layer, (D,)
+    mu       the logit times +1 for label 1 and -1 for label 0; None for a network with several outputs
     """
 
     label: int
@@ -28,11 +28,18 @@ class LastLayer:
 def one_output(
     weight: Tensor, gradient: Tensor, labels: list[int], derivative: Callable[[Tensor], Tensor], loss: Loss = "cross-entropy"
 ) -> list[LastLayer]:
-    """Every explanation of the gradient (1, D) of a single output without a bias, for the labels that are possible.
+    """Return every explanation of the gradient of a single output without a bias.
 
-    mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu). `derivative` is that of the activation behind the output, as a
-    function of what comes out; the activation must be homogeneous (ReLU, LeakyReLU).
+    mu solves mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu).
     Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
+
+    Args:
+        weight: of the last layer, (1, D).
+        gradient: of that weight, (1, D).
+        labels: those that are possible, 0 or 1.
+        derivative: of the activation after the output, as a function of the activation's result; the activation has to be homogeneous
+            (ReLU, LeakyReLU).
+        loss: the client's.
     """
     found = []
     for label in labels:

@@ -1,4 +1,4 @@
-"""Numbers as a small picture, for what stands beside a guess: columns, some of them marked."""
+"""Small plots that stand beside a guess: numbers as columns, and the path of alpha."""
 
 import torch
 from torch import Tensor
@@ -11,39 +11,39 @@ PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
 
 
 def columns(heights: Tensor, marked: Tensor) -> Tensor:
-    """Heights (N,) from 0 to 1 as columns from left to right; those that are `marked` (N,) in a warm colour: (1, 3, SIDE, SIDE)."""
-    place = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
-    filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[place].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
-    colour = torch.where(marked[place][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
+    """Draw heights (N,) from 0 to 1 as columns, those that are `marked` (N,) in a warm colour: (1, 3, SIDE, SIDE)."""
+    indices = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
+    filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[indices].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
+    colour = torch.where(marked[indices][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
     paper = torch.tensor(PAPER).view(3, 1, 1)
     return torch.where(filled, colour[:, None].expand(3, SIDE, SIDE), paper).unsqueeze(0)
 
 
 def logarithmic(values: Tensor, decades: float) -> Tensor:
-    """Values (N,) >= 0 as heights on a logarithmic scale: 1 for the largest, 0 for what is so many decades below it, or 0."""
-    share = values / values.max()
-    return 1 + share.clamp(min=10.0**-decades).log10() / decades
+    """Scale values (N,) >= 0 logarithmically: the largest becomes 1; values `decades` or more below it, and 0, become 0."""
+    fraction = values / values.max()
+    return 1 + fraction.clamp(min=10.0**-decades).log10() / decades
 
 
 def spectrum_view(cut: GradientSpectrum) -> dict[str, Tensor]:
-    """The singular values as columns, those of pictures marked."""
+    """Draw the singular values as columns, the ones that stand for pictures marked."""
     some = cut.values[: max(3 * cut.rank, SIDE // 3)]
     name = f"Singular values, over {DECADES} decades: {cut.rank} stand out, as many as pictures"
     return {name: columns(logarithmic(some, DECADES), torch.arange(len(some)) < cut.rank)}
 
 
 def zeros_view(cut: GradientSpectrum, q: Tensor) -> dict[str, Tensor]:
-    """How large the entries of D are, from zeros at the left, which are marked, to the largest: a histogram over decades."""
+    """Draw a histogram of the sizes of D's entries over decades; the zeros are the first column, and marked."""
     entries, zero = cut.left @ q, cut.zeros(q)
-    place = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
-    place[zero.flatten()] = 0
-    counts = torch.bincount(place, minlength=BINS).double()
+    indices = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
+    indices[zero.flatten()] = 0
+    counts = torch.bincount(indices, minlength=BINS).double()
     name = f"Entries of the pictures' gradients by size: {float(zero.double().mean()):.0%} are zero (left), where ReLU was off"
     return {name: columns(counts / counts.max(), torch.arange(BINS) == 0)}
 
 
 def path_view(alpha: Tensor, steps: int) -> dict[str, Tensor]:
-    """The way of alpha (T, layers) from left to right over so many steps: the lines are 0 below and 1 above."""
+    """Draw the path of alpha (T, layers) over `steps` steps, from left to right, between a line for 0 (below) and one for 1."""
     canvas = torch.full((3, SIDE, SIDE), 1.0)
     low, high = SIDE - SIDE // 8, SIDE // 8  # rows of 0 and of 1
     canvas[:, [low, high]] = torch.tensor(PLAIN)[:, None, None]

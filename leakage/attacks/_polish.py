@@ -1,4 +1,4 @@
-"""L-BFGS from an answer on: until the gradient fits exactly, or to the picture that weighs smoothness against the errors in it."""
+"""L-BFGS that starts from an answer: it fits the gradient exactly, or weighs smoothness against the errors in the gradient."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -21,12 +21,12 @@ PLAIN = "{}: polishing ends before it fits them"
 def polished(
     seen: Observation, answer: Snapshot, rng: torch.Generator, *, steps: int, line_search: str | None = "strong_wolfe", smooth: bool = True
 ) -> Iterator[Snapshot]:
-    """The answer, gone on from by at most so many steps of L-BFGS; the last Snapshot is the answer.
+    """Improve an answer by at most `steps` steps of L-BFGS; the last Snapshot is the new answer.
 
-    An exact gradient is fitted to the end, by its squared distance. Behind errors of a known size `most_probable` goes on, or, without
-    smoothness, the same search that ends as DLG does, where it has fitted the errors in a share of its unknowns. An attacker who does not
-    know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were none. Else what is left of them tells their size
-    (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
+    An exact gradient is fitted to the end, by its squared distance. If the size of the errors is known, `most_probable` continues, or,
+    without smoothness, the same search continues and ends as DLG does, when it has fitted the errors in a fraction of its unknowns. An
+    attacker that does not know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were no errors. Otherwise the
+    remaining distance gives their size (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
     """
     entries, unknowns = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights), answer.x.numel()
     expected, words, taken = expected_squares(seen), KNOWN, 0
@@ -60,8 +60,8 @@ def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps
     beyond it, the logarithm goes on as a straight line.
 
     Args:
-        seen: what arrived.
-        answer: where the search begins, and the labels that it keeps.
+        seen: what the attacker observed.
+        answer: the start of the search, and the labels, which stay.
         expected: E.
         steps: of L-BFGS, at most, with 20 inner iterations each.
     """
@@ -87,6 +87,6 @@ def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps
 
 
 def smooth_variation(x: Tensor) -> Tensor:
-    """The total variation of x (B, C, H, W) with sqrt(d^2 + GREY_LEVEL^2) in place of |d|, which has no derivative at 0; a scalar."""
+    """Compute the total variation of x (B, C, H, W) with sqrt(d^2 + GREY_LEVEL^2) in place of |d|, which has no derivative at 0."""
     across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
     return torch.cat([d.flatten() for d in (across, down)]).square().add(GREY_LEVEL**2).sqrt().sum()

@@ -1,4 +1,4 @@
-"""Which layers of a network a closed form can read: found by what the network computes, not by how it is written."""
+"""The layers of a network that a closed-form attack can use, found by what the network computes, not by how it is written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -26,80 +26,87 @@ SHARED = (
 
 @dataclass(frozen=True)
 class ReadLayer:
-    """A fully connected layer whose gradient is d h^T, and that of its bias d.
+    """A fully connected layer with the weight gradient d h^T and the bias gradient d.
 
     name    its parameters are NAME.weight (m, n) and NAME.bias (m,)
-    place   the number of the step that calls it
-    enters  the number of the value h
-    bias    whether it has one
+    number  of the step of the computation that calls it
+    enters  the number of the value h, its input
+    bias    whether the layer has a bias
     """
 
     name: str
-    place: int
+    number: int
     enters: int
     bias: bool
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The computation of an observed model, as its closed forms read it."""
+    """The traced computation of an observed model, in which closed-form attacks look up layers."""
 
     seen: Observation
     computed: Computation
 
     @staticmethod
     def of(seen: Observation) -> "Reading":
-        """That of the model that the server sent out."""
+        """Trace the model that the server sent out."""
         return Reading(seen, computation(seen.model, probes(seen.batch.image_shape, next(iter(seen.received.weights.values())))))
 
     def linear(self) -> Iterator[tuple[int, Step, str]]:
-        """The fully connected layers that a list of numbers enters, in the order in which they are called."""
-        for place, step in enumerate(self.computed.steps, 1):
+        """Yield the fully connected layers whose input is a matrix (B, n), in the order of their calls: step number, step, layer name."""
+        for number, step in enumerate(self.computed.steps, 1):
             if step.function == "linear" and step.layer is not None and step.enters == 0 and self.computed.value(step.inputs[0]).dim() == 2:
-                yield place, step, step.layer
+                yield number, step, step.layer
 
     def pixel_layer(self) -> tuple[ReadLayer, PixelMap]:
-        """The first layer that all pixels enter, each by itself and scaled at most, and how. Raises DoesNotApplyError."""
-        for place, step, name in self.linear():
+        """Return the first fully connected layer whose inputs are the pixels, scaled at most, and the map between both.
+
+        Raises DoesNotApplyError if there is none.
+        """
+        for number, step, name in self.linear():
             if pixels := pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape):
                 self.check(step, name)
-                return ReadLayer(name, place, step.inputs[0], _biased(step)), pixels
+                return ReadLayer(name, number, step.inputs[0], _biased(step)), pixels
         raise DoesNotApplyError(FIRST.format(self.first()))
 
     def relu_layer(self) -> tuple[ReadLayer, PixelMap | None]:
-        """The first layer with a bias and ReLU behind it, and how the pixels enter it; None where features do. Raises DoesNotApplyError."""
+        """Return the first fully connected layer with a bias that ReLU follows, and how the pixels enter it (None: features enter it).
+
+        Raises DoesNotApplyError if there is none.
+        """
         why = NONE
-        for place, step, name in self.linear():
-            following = self.activated(place)
+        for number, step, name in self.linear():
+            following = self.following_step(number)
             if isinstance(following, nn.ReLU) and _biased(step):
                 self.check(step, name)
-                return ReadLayer(name, place, step.inputs[0], True), pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape)
+                pixels = pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape)
+                return ReadLayer(name, number, step.inputs[0], True), pixels
             if why == NONE and following is not None:
                 why = NO_BIAS.format(name) if isinstance(following, nn.ReLU) else OTHER.format(following)
         raise DoesNotApplyError(why)
 
-    def activated(self, place: int) -> nn.Module | str | None:
-        """What is done to a value: ReLU, LeakyReLU, sigmoid or tanh, another step by its kind; None where it is the logits."""
-        while not is_last(self.computed, place):
-            readers = self.computed.readers(place)
+    def following_step(self, number: int) -> nn.Module | str | None:
+        """Return what follows the step with this number: a ReLU as a module, anything else by its kind; None if the logits follow."""
+        while not is_last(self.computed, number):
+            readers = self.computed.readers(number)
             if len(readers) != 1:
                 return "a branch"
             step = self.computed.steps[readers[0] - 1]
-            activation = activation_of(step, self.computed.value(place))
+            activation = activation_of(step, self.computed.value(number))
             if not isinstance(activation, nn.Identity):
                 return activation if isinstance(activation, nn.ReLU) else step.kind
-            place = readers[0]
+            number = readers[0]
         return None
 
-    def dense(self, place: int) -> tuple[list[Dense], str]:
-        """The fully connected layers from a step on, and after which kind of step the network goes on otherwise ("": it does not)."""
-        step = self.computed.steps[place - 1]
+    def dense(self, number: int) -> tuple[list[Dense], str]:
+        """List the fully connected layers from a step to the logits, and the kind of the first other step ("": there is none)."""
+        step = self.computed.steps[number - 1]
         layers = [self._dense(step)]
-        while not is_last(self.computed, place):
-            readers = self.computed.readers(place)
+        while not is_last(self.computed, number):
+            readers = self.computed.readers(number)
             if len(readers) != 1:
                 return layers, "a branch"
-            step, value = self.computed.steps[readers[0] - 1], self.computed.value(place)
+            step, value = self.computed.steps[readers[0] - 1], self.computed.value(number)
             activation = activation_of(step, value)
             if step.function == "linear" and step.layer is not None and value.dim() == 2:
                 layers.append(self._dense(step))
@@ -107,7 +114,7 @@ class Reading:
                 layers[-1] = replace(layers[-1], activation=activation)
             elif not isinstance(activation, nn.Identity):
                 return layers, step.kind
-            place = readers[0]
+            number = readers[0]
         return layers, ""
 
     def _dense(self, step: Step) -> Dense:
@@ -117,25 +124,25 @@ class Reading:
         return Dense(name, self.seen.received.weights[f"{name}.weight"], _biased(step))
 
     def check(self, step: Step, name: str) -> None:
-        """Raise DoesNotApplyError unless the gradient of a layer is d h^T, and that of its bias d: tried on the probes."""
+        """Check on the probes that a layer's weight gradient is d h^T and its bias gradient d; raise DoesNotApplyError otherwise."""
         weighed = torch.randn(self.computed.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.computed.logits)
-        own = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
+        parameters = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
         assert step.followed is not None
         total = (self.computed.logits * weighed).sum()
-        d, *gradients = torch.autograd.grad(total, [step.followed, *own], retain_graph=True, allow_unused=True)
+        d, *gradients = torch.autograd.grad(total, [step.followed, *parameters], retain_graph=True, allow_unused=True)
         if d is None or gradients[0] is None:
             raise DoesNotApplyError(SHARED.format(name))
-        wanted = [d.T @ self.computed.value(step.inputs[0]), d.sum(0)]
-        gaps = [float((one - want).norm()) > 1e-3 * float(want.norm()) for one, want in zip(gradients, wanted, strict=False)]
-        if any(gaps):
+        expectations = [d.T @ self.computed.value(step.inputs[0]), d.sum(0)]
+        pairs = zip(gradients, expectations, strict=False)
+        if any(float((found - expected).norm()) > 1e-3 * float(expected.norm()) for found, expected in pairs):
             raise DoesNotApplyError(SHARED.format(name))
 
     def first(self) -> str:
-        """The first step that does more than hand pixels on, in words."""
-        for place, step in enumerate(self.computed.steps, 1):
+        """Describe the first step that does more than rearrange or scale pixels."""
+        for number, step in enumerate(self.computed.steps, 1):
             if step.layer is not None:
                 return "a convolution" if step.function == "conv2d" else f"{step.title}, which other numbers enter"
-            if pixel_map(self.seen.model, place, self.seen.batch.image_shape) is None:
+            if pixel_map(self.seen.model, number, self.seen.batch.image_shape) is None:
                 return f"of kind {step.kind}"
         return "another"
 

@@ -14,20 +14,20 @@ from leakage.engine.equations import ConvolutionEquations, Solved, Sums, TooLarg
 from leakage.engine.segment import Search, Segment, solve_segment
 
 BALANCED, PUBLISHED, TOGETHER = SYSTEMS = ("balanced", "as published", "together")
-ALIKE = 10.0  # an explanation is kept while its equations hold at most so many times worse than the best one's
-EXACT = 1e-6  # ... or as well as this
-SURE = 1e-9  # ... and by this it is the one
+ALIKE = 10.0  # an explanation is kept if its residual is at most so many times the smallest,
+EXACT = 1e-6  # ... or at most this
+SURE = 1e-9  # below this residual an explanation counts as the right one, and the others are not tried
 
 
 @dataclass(frozen=True)
 class RecursionStep:
-    """One explanation of the gradient, worked out down to the input x of one layer.
+    """An explanation of the gradient, computed down to the input x of a layer.
 
     input_gradient  dL/dx
-    solved          how that layer's equations were solved; None for a linear one
+    solved          the solution of that layer's equations; None for a linear layer
     residual        the largest of all layers so far
-    short           the first layer whose equations did not determine its input, unless layers below it made up for that
-    open            the layers that are solved together with the next one, since their own equations were too few
+    short           the first layer with too few equations for its input, unless the layers below it made up for that; "" if there is none
+    open            the layers that are solved together with the next one, because their equations were too few; None if there are none
     """
 
     last_layer: LastLayer
@@ -41,33 +41,36 @@ class RecursionStep:
 
     @property
     def tested(self) -> bool:
-        """Whether every layer had equations enough: where they are too few they hold of anything."""
+        """Whether every layer had enough equations; too few equations have a solution for any gradient."""
         return not self.open and not self.short
 
     @property
     def words(self) -> str:
-        """Its name for the page."""
+        """The name of the explanation for the page."""
         return f"label {self.last_layer.label}" + (f", mu = {self.last_layer.mu:.3g}" if self.last_layer.mu is not None else "")
 
     @property
     def note(self) -> dict[str, str | int | float]:
-        """The layer in numbers."""
-        told: dict[str, str | int | float] = {"layer": self.layer.name}
-        return told | ({name: value for name, value in vars(self.solved).items() if name != "x"} if self.solved else {})
+        """A note for the page: the layer's name, and how its equations were solved."""
+        details: dict[str, str | int | float] = {"layer": self.layer.name}
+        return details | ({name: value for name, value in vars(self.solved).items() if name != "x"} if self.solved else {})
 
 
 @dataclass(frozen=True)
 class Recursion:
-    """The recursion: the weights and the gradient that was sent, in float64, and how each layer is solved."""
+    """The recursion from layer to layer, for given weights and a received gradient, in float64.
+
+    system  one of SYSTEMS: how the equations of each layer are solved
+    """
 
     weights: Params
     gradient: Params
     system: str
 
     def next_steps(self, steps: Sequence[RecursionStep], layer: ChainLayer) -> Search[list[RecursionStep]]:
-        """Take every explanation one layer down, and drop those that contradict themselves. Raises TooLargeError.
+        """Continue every explanation to the next layer down, and drop those that contradict themselves. Raises TooLargeError.
 
-        Of those that the loss of several outputs allows the likelier comes first: where its equations hold, the others are not tried.
+        With several outputs the likelier explanation comes first; if its equations hold, the others are not tried.
         """
         found = list[RecursionStep]()
         for step in steps:
@@ -75,7 +78,7 @@ class Recursion:
             done = found[-1]
             if done.last_layer.mu is None and done.solved and done.tested and done.residual <= SURE:
                 break
-        return agreeing(found)
+        return keep_consistent(found)
 
     def next_step(self, step: RecursionStep, layer: ChainLayer) -> Search[RecursionStep]:
         """Go one layer down: find the input of `layer`, whose output is the input found last. Raises TooLargeError."""
@@ -83,23 +86,32 @@ class Recursion:
         z = layer.inverse(out)
         k = step.input_gradient.reshape(layer.z) * layer.derivative(z)
         finite = bool((k.sum() + z.sum()).isfinite())
-        if not finite or not bool(k.any()):  # noise; or nothing passes: a ReLU lets nothing through, or a wrong label says so
+        if not finite or not bool(k.any()):  # noise; or a dead ReLU or a wrong label lets no gradient through
             return replace(step, layer=layer, residual=math.inf)
-        one = Segment((layer,), z, layer.known(z), k)
-        solved, x, input_gradient = yield from self._alone(one)
-        off = max(self._off(layer, k), solved.residual if solved else self._outer(layer, k, x))
+        single = Segment((layer,), z, layer.known(z), k)
+        solved, x, input_gradient = yield from self._solve_alone(single)
+        residual = max(self._bias_residual(layer, k), solved.residual if solved else self._outer_residual(layer, k, x))
         short = solved is not None and solved.rank < solved.unknowns
         if self.system == TOGETHER and (short or step.open):
-            return (yield from self._together(replace(step, layer=layer, x=x, input_gradient=input_gradient, solved=solved), one))
+            return (
+                yield from self._solve_with_layers_above(
+                    replace(step, layer=layer, x=x, input_gradient=input_gradient, solved=solved), single
+                )
+            )
         name = step.short or (layer.name if short else "")
-        return replace(step, layer=layer, x=x, input_gradient=input_gradient, solved=solved, residual=max(step.residual, off), short=name)
+        return replace(
+            step, layer=layer, x=x, input_gradient=input_gradient, solved=solved, residual=max(step.residual, residual), short=name
+        )
 
-    def _alone(self, one: Segment) -> Search[tuple[Solved | None, Tensor, Tensor]]:
-        """How a layer is solved by its own equations, its input x and dL/dx; of several solutions the shortest."""
-        (layer,), z, k = one.layers, one.z, one.k
+    def _solve_alone(self, single: Segment) -> Search[tuple[Solved | None, Tensor, Tensor]]:
+        """Solve a layer by its equations alone; return how it was solved, its input x and dL/dx.
+
+        If the equations have several solutions, x is the shortest.
+        """
+        (layer,), z, k = single.layers, single.z, single.k
         if layer.body:
-            solved = yield from self._block(one)
-            return solved, solved.x, one.input_gradient(self.weights, solved.x)
+            solved = yield from self._block(single)
+            return solved, solved.x, single.input_gradient(self.weights, solved.x)
         input_gradient = layer.input_gradient(self.weights, k)
         if layer.is_mean:
             x = layer.shortest(z)
@@ -107,11 +119,11 @@ class Recursion:
         if not layer.is_convolution:
             x = (k @ self.gradient[f"{layer.name}.weight"] / k.square().sum()).view(layer.x)
             return None, x, input_gradient
-        solved = self._solve([self._equations(layer, k, z, one.known)], layer)
+        solved = self._solve([self._equations(layer, k, z, single.known)], layer)
         return solved, solved.x, input_gradient
 
-    def _outer(self, layer: ChainLayer, k: Tensor, x: Tensor) -> float:
-        """Of a linear layer: by which share its gradient is not k x^T."""
+    def _outer_residual(self, layer: ChainLayer, k: Tensor, x: Tensor) -> float:
+        """Compute the relative distance between a linear layer's gradient and k x^T."""
         g = self.gradient[f"{layer.name}.weight"]
         return float((torch.outer(k, x.flatten()) - g).norm() / g.norm())
 
@@ -124,34 +136,40 @@ class Recursion:
         return ConvolutionEquations(w, z, known, inner, g, layer.stride, layer.padding, self._sums(layer, k))
 
     def _sums(self, layer: ChainLayer, k: Tensor) -> Sums | None:
-        """dL/dgamma = sum over positions of k (w * x + bias - mean) / deviation, where it was sent."""
+        """Return the equations of a norm's scale, dL/dgamma = sum over positions of k (w * x + bias - mean) / deviation.
+
+        None without a norm, or if dL/dgamma was not sent.
+        """
         norm, name = layer.norm, f"{layer.norm.name}.weight" if layer.norm else ""
         if norm is None or not bool(self.gradient[name].any()):
             return None
         factors = k / norm.deviation.view(-1, 1, 1)
-        off = norm.mean - self.weights.get(f"{layer.name}.bias", 0.0)
-        return Sums(self.weights[f"{layer.name}.weight"], factors, self.gradient[name] + off * factors.sum((1, 2)))
+        shift = norm.mean - self.weights.get(f"{layer.name}.bias", 0.0)
+        return Sums(self.weights[f"{layer.name}.weight"], factors, self.gradient[name] + shift * factors.sum((1, 2)))
 
     def _solve(self, systems: Sequence[ConvolutionEquations], layer: ChainLayer) -> Solved:
-        """The input of a convolution, and of a skip beside it."""
-        sides, one = (layer.x[1], layer.x[2]), systems[0]
+        """Solve for the input that a convolution, and a skip beside it, share; raise TooLargeError if the equations are too many."""
+        sides, single = (layer.x[1], layer.x[2]), systems[0]
         try:
-            if self.system != PUBLISHED or len(systems) > 1 or one.k is None or one.g is None or not bool(one.known.any()):
+            if self.system != PUBLISHED or len(systems) > 1 or single.k is None or single.g is None or not bool(single.known.any()):
                 return solve_together(systems, sides)
-            return solve_as_published(one.k, one.g, one.w, one.z, one.known, stride=one.stride, padding=one.padding, sides=sides)
+            return solve_as_published(
+                single.k, single.g, single.w, single.z, single.known, stride=single.stride, padding=single.padding, sides=sides
+            )
         except TooLargeError as error:
             raise TooLargeError(layer.name) from error
 
-    def _block(self, one: Segment) -> Search[Solved]:
-        """What enters a residual block f = W_n x_n + skip(x_1), x_n = a(W_(n-1) x_(n-1)) for the activation a, and so on.
+    def _block(self, single: Segment) -> Search[Solved]:
+        """Solve for the input x_1 of a residual block f = W_n x_n + skip(x_1), x_n = a(W_(n-1) x_(n-1)) for the activation a, and so on.
 
-        Its output says nothing of x_n alone, so x_n follows from the gradient of W_n; the layers below as in a chain; x_1 from all that
-        W_1 and the skip say, whose output is f - W_n x_n. Where the gradient of W_n is not enough, all equations are solved at once.
+        The block's output does not determine x_n, so x_n follows from the gradient of W_n alone. The layers below are solved as in a chain.
+        x_1 follows from the equations of W_1 and of the skip, which outputs f - W_n x_n. If the gradient of W_n does not determine x_n, all
+        equations are solved at once.
         """
-        (layer,), k = one.layers, one.k
+        (layer,), k = single.layers, single.k
         first, last, left = layer.body[0], layer.body[-1], 0
         solved = self._solve([self._equations(last, k, k.new_zeros(last.z), k.new_zeros(last.z).bool())], last)
-        input_gradient, over = last.input_gradient(self.weights, k), one.z - last.map(self.weights, solved.x)
+        input_gradient, skip_output = last.input_gradient(self.weights, k), single.z - last.map(self.weights, solved.x)
         for part in layer.body[-2::-1]:
             left += solved.unknowns - solved.rank
             z = part.inverse(solved.x)
@@ -159,20 +177,20 @@ class Recursion:
             systems = [self._equations(part, inner, z, part.known(z))]
             if part is first:
                 systems.append(
-                    self._equations(layer.skip, k, over, one.known)
+                    self._equations(layer.skip, k, skip_output, single.known)
                     if layer.skip
-                    else ConvolutionEquations(_identity(len(over)), over, one.known)
+                    else ConvolutionEquations(_identity(len(skip_output)), skip_output, single.known)
                 )
             solved, input_gradient = self._solve(systems, part), part.input_gradient(self.weights, inner)
-        if left and one.fits(self.gradient):
-            return (yield from solve_segment(one, self.weights, self.gradient, solved.x))
+        if left and single.fits(self.gradient):
+            return (yield from solve_segment(single, self.weights, self.gradient, solved.x))
         rank = max(min(solved.rank, solved.unknowns - left), 0)
-        off = one.off(self.weights, self.gradient, solved.x)
-        return replace(solved, equations=one.equations(self.gradient), rank=rank, residual=off)
+        residual = single.off(self.weights, self.gradient, solved.x)
+        return replace(solved, equations=single.equations(self.gradient), rank=rank, residual=residual)
 
-    def _together(self, step: RecursionStep, one: Segment) -> Search[RecursionStep]:
-        """A layer whose own equations are too few is solved with those below it, one more at a time, until they suffice."""
-        segment = step.open.under(step.layer) if step.open else one
+    def _solve_with_layers_above(self, step: RecursionStep, single: Segment) -> Search[RecursionStep]:
+        """Solve a layer with too few equations together with the open layers above it, until all equations together suffice."""
+        segment = step.open.under(step.layer) if step.open else single
         if len(segment.layers) == 1:
             return replace(step, open=segment)
         if not segment.fits(self.gradient):
@@ -185,20 +203,20 @@ class Recursion:
             return replace(found, residual=max(step.residual, solved.residual), open=None)
         return replace(found, open=segment)
 
-    def _off(self, layer: ChainLayer, k: Tensor) -> float:
-        """By which share dL/dbeta, the sum of k, is missed; 0 without a norm, or where it was not sent."""
+    def _bias_residual(self, layer: ChainLayer, k: Tensor) -> float:
+        """Compute the relative distance between dL/dbeta and the sum of k; 0 without a norm, or if dL/dbeta was not sent."""
         sent = self.gradient.get(f"{layer.norm.name}.bias") if layer.norm else None
         return float((k.sum((1, 2)) - sent).norm() / sent.norm()) if sent is not None and bool(sent.any()) else 0.0
 
 
-def agreeing(steps: list[RecursionStep]) -> list[RecursionStep]:
-    """Those whose equations hold about as well as the best one's, which comes first: a wrong label soon contradicts itself."""
+def keep_consistent(steps: list[RecursionStep]) -> list[RecursionStep]:
+    """Keep the explanations whose residual is close to the smallest, sorted by residual; a wrong label soon contradicts itself."""
     steps = sorted((step for step in steps if math.isfinite(step.residual)), key=lambda step: step.residual)
-    if any(step.tested and step.residual <= EXACT for step in steps):  # one that is open has not been held against its equations
+    if any(step.tested and step.residual <= EXACT for step in steps):  # open explanations have not been tested yet
         steps = [step for step in steps if not step.open]
     return [step for step in steps if step.residual <= max(ALIKE * steps[0].residual, EXACT)]
 
 
 def _identity(channels: int) -> Tensor:
-    """The filters of a skip without weights: (C, C, 1, 1)."""
+    """Return the filters of a skip without weights: (C, C, 1, 1)."""
     return torch.eye(channels, dtype=torch.float64).view(channels, channels, 1, 1)

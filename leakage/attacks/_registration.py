@@ -1,21 +1,21 @@
-"""Guesses laid onto each other by shifting: where convolutions hardly say where a thing is, every guess shows it at another place."""
+"""The registration of guesses by shifts: convolutions hardly reveal where an object is, so every guess shows it at another position."""
 
 import torch
 from torch import Tensor
 
 
 def shifts(moving: Tensor, still: Tensor, reach: int) -> tuple[Tensor, Tensor]:
-    """By how many rows and columns pictures are to be shifted, around the edges, to lie best on others.
+    """Find the circular shifts of pictures that match them best to other pictures.
 
-    The shift maximises sum_p moving[p - s] still[p], which is the one of least squared error; all shifts at once by FFT.
+    The best shift s maximizes sum_p moving[p - s] still[p], and so has the least squared error. The FFT computes all shifts at once.
 
     Args:
-        moving: pictures (..., C, H, W).
-        still: those on which they are to lie, of the same shape.
-        reach: at most so many rows and columns to either side.
+        moving: the pictures to be shifted, (..., C, H, W).
+        still: the pictures to match, of the same shape.
+        reach: the largest shift in rows and columns, to either side.
 
     Returns:
-        Rows and columns (...) each, int64.
+        The shifts in rows and in columns, (...) each, int64.
     """
     height, width = still.shape[-2:]
     spectrum = (torch.fft.rfft2(still) * torch.fft.rfft2(moving).conj()).sum(-3)
@@ -27,7 +27,7 @@ def shifts(moving: Tensor, still: Tensor, reach: int) -> tuple[Tensor, Tensor]:
 
 
 def shifted_by(x: Tensor, down: Tensor, right: Tensor) -> Tensor:
-    """Pictures (..., C, H, W), each shifted around the edges by its own rows and columns (...)."""
+    """Shift each picture of x (..., C, H, W) circularly by `down` rows and `right` columns, (...) each."""
     height, width = x.shape[-2:]
     rows = (torch.arange(height, device=x.device) - down[..., None]) % height  # (..., H)
     columns = (torch.arange(width, device=x.device) - right[..., None]) % width  # (..., W)
@@ -37,7 +37,7 @@ def shifted_by(x: Tensor, down: Tensor, right: Tensor) -> Tensor:
 
 @torch.no_grad()
 def registered_mean(z: Tensor, reach: int) -> Tensor:
-    """For each of S guesses (S, B, C, H, W) the mean of all of them, every picture shifted onto its own by at most `reach` pixels.
+    """Compute for each of S guesses (S, B, C, H, W) the mean of all guesses, each shifted by at most `reach` pixels to match it.
 
     Source: Yin et al. 2021, equation 11: the mean of registered candidates, here with shifts alone in place of RANSAC-flow.
     """
@@ -49,7 +49,7 @@ def registered_mean(z: Tensor, reach: int) -> Tensor:
 
 
 def _signed(size: int, device: torch.device) -> Tensor:
-    """0, 1, ... and from the middle on the shifts to the other side.
+    """List the shifts of an FFT's indices: 0, 1, ..., and from the middle on negative ones.
 
     >>> _signed(5, torch.device("cpu")).tolist()
     [0, 1, 2, -2, -1]

@@ -1,25 +1,27 @@
-"""What the rows of a fully connected layer's gradient say about its input.
+"""The input of a fully connected layer, estimated from the rows of its gradient.
 
-Of one picture dL/dW = d x^T and dL/db = d, with d = dL/dz (m,): every row of the weight's gradient is the input x (n,), times d_j.
-Of a batch row j is the sum over its pictures of d_bj x_b, and dL/db_j is the sum of d_bj.
+For one picture dL/dW = d x^T and dL/db = d, with d = dL/dz (m,): row j of the weight's gradient is the input x (n,), times d_j.
+For a batch row j is the sum over its pictures b of d_bj x_b, and dL/db_j is the sum of d_bj.
 """
 
 import torch
 from torch import Tensor
 
 ESTIMATES = ("single row", "mean", "least squares", "total least squares")
-SLACK = 0.01  # a candidate may lie so far beyond black and white and still be a picture
-CLOSE = 10.0  # rows agree within so many times the distance of the closest two,
-ROUNDING, LOOSEST = 1e-6, 1e-3  # ... but within float32's rounding in any case, and never beyond a quarter of a grey level
+SLACK = 0.01  # the pixels of a candidate may exceed [0, 1] by so much
+CLOSE = 10.0  # two rows agree if their distance is at most so many times that of the closest two,
+ROUNDING, LOOSEST = 1e-6, 1e-3  # ... but at least float32's rounding, and at most a quarter of a grey level
 
 
-def kept(d: Tensor, threshold: float) -> Tensor:
-    """Which rows are used, (m,) bool: those with |d_j| >= threshold * max |d| that are not 0."""
+def used_rows(d: Tensor, threshold: float) -> Tensor:
+    """Return which rows are used, (m,) bool: those with |d_j| >= threshold * max |d| that are not 0."""
     return (d.abs() >= threshold * d.abs().max()) & (d != 0)
 
 
 def estimate(kind: str, weight_gradient: Tensor, d: Tensor) -> Tensor:
-    """The input x (n,) out of noisy copies: weight_gradient (m, n) is about d x^T, and d (m,) is noisy too. `kind` is one of ESTIMATES.
+    """Estimate the input x (n,) from noisy copies: weight_gradient (m, n) is about d x^T, and d (m,) is noisy too.
+
+    `kind` is one of ESTIMATES:
 
     single row            dW_j / d_j of the largest |d_j|
     mean                  the mean of all dW_j / d_j: rows with a small d_j spoil it
@@ -38,9 +40,10 @@ def estimate(kind: str, weight_gradient: Tensor, d: Tensor) -> Tensor:
 
 
 def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The nearest matrix of rank one, left * size * right: unit vectors (m,) and (n,), size > 0. A column of zeros stays exactly zero.
+    """Compute the nearest matrix of rank one as left * size * right: unit vectors (m,) and (n,), size > 0.
 
-    By the eigenvector of the smaller Gram matrix: with one singular value far above the others that costs no digits.
+    The vectors come from the eigenvector of the smaller Gram matrix, which costs no precision if the largest singular value stands far
+    above the others. A column of zeros stays exactly zero.
     """
     wide = len(matrix) <= matrix.shape[1]
     gram = matrix @ matrix.T if wide else matrix.T @ matrix
@@ -53,18 +56,26 @@ def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def are_copies(weight_gradient: Tensor, d: Tensor) -> bool:
-    """Whether the rows dW (m, n) and dL/db (m,) are those of one input: two at least, and [dW | d] is of rank one but for ROUNDING."""
+    """Return whether at least two rows dW (m, n) and dL/db (m,) come from a single input: [dW | d] has rank one up to ROUNDING."""
     matrix = torch.cat([weight_gradient, d.unsqueeze(1)], 1)
     _, size, _ = rank_one(matrix)
     return len(d) > 1 and float(1 - size.square() / matrix.square().sum()) < ROUNDING
 
 
 def separate(candidates: Tensor, d: Tensor, count: int) -> tuple[Tensor, list[int]]:
-    """At most `count` pictures (P, n) out of a batch's candidates dW_j / d_j (m, n), in pixels, and how many rows agree on each.
+    """Separate the pictures of a batch by the rows that agree with each other.
 
-    A row that only one picture makes active returns that picture exactly, every other row a mixture of its own. So of those candidates
-    that lie between black and white the one on which most rows agree comes first, as their mean with weights d_j^2; then the next. Where
-    no two agree any more, the one that is furthest from all that were chosen: mixtures with positive weights lie between the pictures.
+    A row that only one picture activates is exactly that picture; every other row is a different mixture. So the candidate between black
+    and white that most rows agree on comes first, as the mean of these rows with weights d_j^2; then the next. Once no two rows agree, the
+    candidate furthest from all chosen ones follows, as mixtures with positive weights lie between the pictures.
+
+    Args:
+        candidates: dW_j / d_j of each row, in pixels, (m, n).
+        d: dL/db, (m,).
+        count: of pictures, at most.
+
+    Returns:
+        Pictures (P, n) with P <= count, and the number of rows that agree on each.
     """
     legal = ((candidates > -SLACK) & (candidates < 1 + SLACK)).all(1)
     left, weight = candidates[legal], d[legal].square()

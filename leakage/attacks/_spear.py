@@ -1,8 +1,8 @@
-"""The directions along which the gradient of a fully connected layer is sparse: where the pictures of a batch are told apart.
+"""The directions along which the gradient of a fully connected layer is sparse; each of them belongs to one picture of the batch.
 
-Behind ReLU G = dL/dW = D X, of m units and B pictures: D = dL/dz (m, B), X (B, n) what enters the layer. G has rank B, and with U its left
-singular vectors D = U Q. Column i of D is 0 wherever picture i leaves a unit off, about half of its entries. So the columns of Q are the
-directions q for which U q is that sparse; others occur only at random.
+For a layer of m units followed by ReLU and a batch of B pictures, G = dL/dW = D X with D = dL/dz (m, B) and the layer's inputs X (B, n).
+G has rank B. With its left singular vectors U, D = U Q. Column i of D is 0 for every unit that picture i leaves off, which is about half of
+its entries. So the columns of Q are the directions q for which U q has so many zeros; any other direction has them only at random.
 Source: Dimitrov, Baader, Mueller and Vechev 2024 (`sample`).
 """
 
@@ -15,18 +15,18 @@ from torch import Tensor
 
 from leakage.engine.core import generator
 
-DIGITS = 1e-7  # of the largest singular value: what is below is rounding
-BEYOND = 8  # singular values beyond those that can be pictures: what is behind them is rounding or noise
-LARGE, SKETCH = 1024, 512  # rows of a matrix that is sketched, and of how many mixtures
-STARTS, STEPS, ROUNDS = 64, 250, 40  # of the descent
-STEP, FALL = 0.3, 0.965  # the length of its first step, and what is left of that from each to the next
-DECIDE = 0.12  # the share of rows, those that came out smallest, that makes a direction exact
-SPARSE = 0.15  # the least share of zeros of a picture's direction
-SAME = 1e-3  # directions whose |cosine| lies so near 1 are one: noise moves them
-ROUNDING = 1e-13  # what counts as zero in any case, as a share of the largest entry
-SURE = 6.0  # standard deviations of the noise that a zero may have
-TRIES, TOGETHER = 50_000, 1000  # of `sample`: how many at most, and how many at a time
-MOST = 4  # times B: how many directions are kept
+DIGITS = 1e-7  # singular values below this fraction of the largest are rounding
+BEYOND = 8  # singular values computed in addition to one for each picture: they measure rounding and noise
+LARGE, SKETCH = 1024, 512  # a matrix with more rows than LARGE is replaced by SKETCH random mixtures of its columns
+STARTS, STEPS, ROUNDS = 64, 250, 40  # of `descend`
+STEP, FALL = 0.3, 0.965  # the length of the first step, and the factor from each step to the next
+DECIDE = 0.12  # the fraction of rows, the smallest along a direction, that makes the direction exact
+SPARSE = 0.15  # the least fraction of zeros of a picture's direction
+SAME = 1e-3  # two directions with |cosine| above 1 - SAME count as equal: noise moves them
+ROUNDING = 1e-13  # an entry below this fraction of the largest counts as zero in any case
+SURE = 6.0  # an entry below so many standard deviations of the noise counts as zero
+SAMPLES, TOGETHER = 50_000, 1000  # of `sample`: how many at most, and how many at a time
+MOST = 4  # times the rank: how many directions are kept
 
 
 @dataclass(frozen=True)
@@ -48,37 +48,38 @@ class GradientSpectrum:
 
     @property
     def rank(self) -> int:
-        """How many pictures it speaks of."""
+        """The number of pictures that the gradient distinguishes."""
         return self.left.shape[1]
 
     def zeros(self, q: Tensor) -> Tensor:
-        """Which entries of left q are 0 as far as the noise allows that to be seen, for directions q (rank, K): (m, K) bool."""
+        """Return which entries of `left @ q` are 0 within rounding and noise, for directions q (rank, K): (m, K) bool."""
         noise = SURE * self.noise * (q / self.right.norm(dim=1, keepdim=True)).norm(dim=0)
         found: Tensor = (self.left @ q).abs() <= noise.clamp(min=ROUNDING * float(self.left.abs().max()))
         return found
 
     def alive(self) -> Tensor:
-        """Which rows say anything: units that at least one picture activates, (m,) bool."""
+        """Return which units at least one picture activates, so that their rows are not 0: (m,) bool."""
         return ~self.zeros(torch.eye(self.rank, dtype=self.left.dtype)).all(1)
 
 
 def spectrum(weight_gradient: Tensor, most: int) -> GradientSpectrum:
-    """That of G (m, n) in float64, cut after `most` singular values at the latest. By a Gram matrix, which takes a third of the time.
+    """Compute the singular values and vectors of G (m, n), float64, cut after at most `most` of them.
 
-    Of a large G by that of SKETCH random mixtures of its rows or columns: what is lost by that, one more multiplication brings back.
+    The eigenvectors of a Gram matrix take a third of the time of a singular value decomposition. For a large G the Gram matrix is that of
+    SKETCH random mixtures of its rows or columns; one more multiplication by G restores the precision that mixing costs.
     Source: Halko, Martinsson and Tropp 2011, algorithms 4.1 and 4.3.
     """
     flat = weight_gradient if len(weight_gradient) <= weight_gradient.shape[1] else weight_gradient.T
-    look = flat if len(flat) <= LARGE else flat @ mixtures(flat.shape[1])  # (m, n) or (m, SKETCH)
-    squares, vectors = torch.linalg.eigh(look @ look.T if look is flat else look.T @ look)
+    mixed = flat if len(flat) <= LARGE else flat @ mixtures(flat.shape[1])  # (m, n) or (m, SKETCH)
+    squares, vectors = torch.linalg.eigh(mixed @ mixed.T if mixed is flat else mixed.T @ mixed)
     values = squares.flip(0).clamp(min=0).sqrt()
     first = vectors.flip(1)[:, : min(most + BEYOND, len(flat) - 1)]
-    base, _ = torch.linalg.qr(first if look is flat else look @ first)
-    base, _ = torch.linalg.qr(flat @ (flat.T @ base))  # once more, for the digits that are lost in the square
+    base, _ = torch.linalg.qr(first if mixed is flat else mixed @ first)
+    base, _ = torch.linalg.qr(flat @ (flat.T @ base))  # restores the digits that squaring lost
     u, s, v = torch.linalg.svd(base.T @ flat, full_matrices=False)
     beyond = flat - base @ (base.T @ flat)
-    spread = float(beyond.norm()) / math.sqrt((flat.shape[0] - len(s)) * (flat.shape[1] - len(s)))
-    rank = min(rank_of(s, flat.shape, spread), most)
+    deviation = float(beyond.norm()) / math.sqrt((flat.shape[0] - len(s)) * (flat.shape[1] - len(s)))
+    rank = min(rank_of(s, flat.shape, deviation), most)
     left, right = base @ u[:, :rank], s[:rank, None] * v[:rank]
     noise = float((flat - left @ right).square().mean().sqrt())
     if flat is not weight_gradient:
@@ -87,9 +88,14 @@ def spectrum(weight_gradient: Tensor, most: int) -> GradientSpectrum:
 
 
 def rank_of(values: Tensor, shape: torch.Size, noise: float) -> int:
-    """How many singular values of a matrix of this shape stand above rounding and above noise of this standard deviation in every entry.
+    """Return the number of singular values that exceed rounding and noise.
 
-    Threshold: lambda(beta) sqrt(n) noise for sides m <= n, beta = m / n. Source: Gavish and Donoho 2014.
+    Args:
+        values: singular values of a matrix, falling.
+        shape: of that matrix.
+        noise: standard deviation of the noise in each of its entries.
+
+    The threshold for noise is lambda(beta) sqrt(n) noise for sides m <= n, beta = m / n. Source: Gavish and Donoho 2014.
     """
     beta = min(shape) / max(shape)
     factor = math.sqrt(2 * (beta + 1) + 8 * beta / (beta + 1 + math.sqrt(beta**2 + 14 * beta + 1)))
@@ -97,17 +103,18 @@ def rank_of(values: Tensor, shape: torch.Size, noise: float) -> int:
 
 
 def mixtures(count: int) -> Tensor:
-    """Always the same random numbers, (count, SKETCH), that keep lengths on average."""
+    """Draw a random matrix (count, SKETCH) that keeps lengths on average; it is the same in every call."""
     drawn = torch.randn((count, SKETCH), generator=generator(0, "sketch"), dtype=torch.float64)
     return drawn / math.sqrt(SKETCH)
 
 
 def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
-    """After every round all directions (rank, K) found so far, the sparsest first.
+    """Find sparse directions by descent; yield after every round all directions (rank, K) found so far, the sparsest first.
 
-    min sum_j |<U_j, q>| / |U_j| over the sphere by subgradients, from STARTS places at once: rows U_j, which lean to their sparse
-    directions already, and as many at random, half of these away from what was found.
-    Unlike the paper, which has `sample`: its tries double with every picture.
+    The descent minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of them are rows
+    U_j, which lie close to sparse directions already; the others are random, and every second of these is orthogonal to the directions
+    found.
+    Unlike the paper, which has `sample`: the number of samples that it needs doubles with every picture.
     """
     if cut.rank == 1:
         yield cut.left.new_ones(1, 1)
@@ -116,68 +123,71 @@ def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     fast = (rows / rows.norm(dim=1, keepdim=True)).float()
     found = cut.left.new_zeros(cut.rank, 0)
     for _ in range(ROUNDS):
-        anywhere = torch.randn(STARTS // 2, cut.rank, generator=rng, dtype=torch.float64)
-        away = anywhere[::2] - anywhere[::2] @ found @ torch.linalg.pinv(found)
-        anywhere[::2] = torch.where(away.norm(dim=1, keepdim=True) > SAME, away, anywhere[::2])
-        q = torch.cat([fast[torch.randint(len(fast), (STARTS // 2,), generator=rng)], anywhere.float()])
+        random_points = torch.randn(STARTS // 2, cut.rank, generator=rng, dtype=torch.float64)
+        outside = random_points[::2] - random_points[::2] @ found @ torch.linalg.pinv(found)
+        random_points[::2] = torch.where(outside.norm(dim=1, keepdim=True) > SAME, outside, random_points[::2])
+        q = torch.cat([fast[torch.randint(len(fast), (STARTS // 2,), generator=rng)], random_points.float()])
         q = q / q.norm(dim=1, keepdim=True)  # (S, B)
         for step in range(STEPS):
             p = (q @ fast.T).sign() @ fast
             p = p - (p * q).sum(1, keepdim=True) * q
             q = q - STEP * FALL**step * p / p.norm(dim=1, keepdim=True).clamp(min=torch.finfo(p.dtype).tiny)
             q = q / q.norm(dim=1, keepdim=True)
-        found = added(cut, found, torch.stack([settled(cut, rows, one) for one in q.double()], 1))
+        found = add_directions(cut, found, torch.stack([refine(cut, rows, direction) for direction in q.double()], 1))
         yield found
 
 
 def sample(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
-    """After every TOGETHER tries all directions (rank, K) found so far, the sparsest first.
+    """Find sparse directions by sampling; yield after every TOGETHER samples all directions (rank, K) found so far, the sparsest first.
 
-    A try: the null vector of rank - 1 random rows of U. It is right where all of them are zeros of one picture.
+    A sample is the null vector of rank - 1 random rows of U. It is right if a picture leaves all of these units off.
     """
     if cut.rank == 1:
         yield cut.left.new_ones(1, 1)
         return
     rows = cut.left[cut.alive()]
     found = cut.left.new_zeros(cut.rank, 0)
-    for _ in range(TRIES // TOGETHER):
+    for _ in range(SAMPLES // TOGETHER):
         chosen = torch.rand(TOGETHER, len(rows), generator=rng).topk(min(cut.rank - 1, len(rows)), 1).indices
         q = torch.linalg.svd(rows[chosen]).Vh[:, -1]
-        found = added(cut, found, q.T)
+        found = add_directions(cut, found, q.T)
         yield found
 
 
-def settled(cut: GradientSpectrum, rows: Tensor, q: Tensor) -> Tensor:
-    """The direction (rank,) near q for which the rows that are smallest along q are smallest."""
+def refine(cut: GradientSpectrum, rows: Tensor, q: Tensor) -> Tensor:
+    """Return the direction (rank,) near q that minimizes the rows which are smallest along q."""
     few = (rows @ q).abs().argsort()[: max(int(DECIDE * len(rows)), 2 * cut.rank)]
     return narrowest(rows[few])
 
 
 def narrowest(rows: Tensor) -> Tensor:
-    """The unit vector q for which |rows q| is smallest."""
+    """Return the unit vector q that minimizes ||rows q||."""
     found: Tensor = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0]
     return found
 
 
-def added(cut: GradientSpectrum, found: Tensor, new: Tensor) -> Tensor:
-    """`found` (rank, K) and those of `new` (rank, N) that are sparse and not there yet, each made exact by all its zeros."""
+def add_directions(cut: GradientSpectrum, found: Tensor, new: Tensor) -> Tensor:
+    """Add to the directions `found` (rank, K) the sparse ones among `new` (rank, N); return all distinct ones, the sparsest first.
+
+    Each new direction is recomputed as the one that is orthogonal to all rows where it is 0.
+    """
     alive = cut.alive()
     zeros = cut.zeros(new)[alive]
     sparse = zeros.double().mean(0) >= SPARSE
     new, zeros = new[:, sparse], zeros[:, sparse]
-    some = distinct(new, zeros.sum(0), MOST * cut.rank)
-    exact = [narrowest(cut.left[alive][zeros[:, place]])[:, None] for place in some]
+    chosen = distinct_indices(new, zeros.sum(0), MOST * cut.rank)
+    exact = [narrowest(cut.left[alive][zeros[:, index]])[:, None] for index in chosen]
     every = torch.cat([found, *exact], 1)
-    return every[:, distinct(every, cut.zeros(every).sum(0), MOST * cut.rank)]
+    return every[:, distinct_indices(every, cut.zeros(every).sum(0), MOST * cut.rank)]
 
 
-def distinct(q: Tensor, zeros: Tensor, most: int) -> list[int]:
-    """At most so many places of directions (rank, K), those with most `zeros` (K,) first; of those that are one the first."""
+def distinct_indices(q: Tensor, zeros: Tensor, most: int) -> list[int]:
+    """Return the indices of at most `most` directions q (rank, K), by falling `zeros` (K,), no two of them equal up to SAME."""
     cosine = (q.T @ q).abs()
     free = torch.ones(q.shape[1], dtype=torch.bool)
-    taken: list[int] = []
-    for place in zeros.argsort(descending=True, stable=True).tolist():
-        if free[place] and len(taken) < most:
-            taken.append(place)
-            free &= cosine[place] <= 1 - SAME
-    return taken
+    indices: list[int] = []
+    for index in zeros.argsort(descending=True, stable=True).tolist():
+        if free[index] and len(indices) < most:
+            indices.append(index)
+            free &= cosine[index] <= 1 - SAME
+    return indices

@@ -1,4 +1,4 @@
-"""What SPEAR says of its own answer, and why it has none."""
+"""The sentences with which SPEAR judges its answer, or explains why it has none."""
 
 import math
 
@@ -36,49 +36,57 @@ RAW = (
 FEATURES = "What enters {} was found for {}: {} numbers of each, no pixels. Now pictures are searched that have these features."
 
 
-def percent(share: float) -> str:
-    """A share in words: never more than it is, as 99.98 % are not all."""
-    return "all" if share == 1 else f"{math.floor(10_000 * share) / 100:g} %"
+def percent(fraction: float) -> str:
+    """Format a fraction as a percentage, rounded down so that only 1 becomes "all".
+
+    >>> percent(1), percent(0.99998)
+    ('all', '99.99 %')
+    """
+    return "all" if fraction == 1 else f"{math.floor(10_000 * fraction) / 100:g} %"
 
 
 def counted(number: int) -> str:
-    """So many pictures, in words."""
+    """Return a number of pictures in words, in the singular or plural."""
     return "1 picture" if number == 1 else f"{number} pictures"
 
 
 def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, proof: Proof | None, *, raw: bool = False) -> str:
-    """What the attack says of its own answer.
+    """Describe in sentences how far the attack's answer is proved.
 
-    name   of the layer
-    proof  that of the pictures; None where features were found, which nothing proves of a picture
-    raw    whether pixels enter the layer as they are
+    Args:
+        seen: what the attacker observed.
+        name: of the layer.
+        layer: the layer with the spectrum of its gradient.
+        now: the directions that the search has chosen.
+        proof: of the pictures; None if features were found, as nothing proves a picture then.
+        raw: whether pixels enter the layer as they are.
     """
     rank, full, count = layer.cut.rank, layer.cut.full, seen.batch.size
-    believed, share = int(now.believed.sum()), percent(now.mean)
-    told = []
-    if not believed:
-        told.append(NO_PICTURE + (FULL.format(full, counted(count), count) if full > count else RANK.format(rank, counted(count))))
+    shown, fraction = int(now.believed.sum()), percent(now.mean)
+    sentences = []
+    if not shown:
+        sentences.append(NO_PICTURE + (FULL.format(full, counted(count), count) if full > count else RANK.format(rank, counted(count))))
     elif not now.whole:
-        told.append(MISSING.format(believed, rank, share))
+        sentences.append(MISSING.format(shown, rank, fraction))
     elif proof is None:
-        told.append(sentence_of(AGREED.format(share, name, counted(rank))))
+        sentences.append(sentence_of(AGREED.format(fraction, name, counted(rank))))
     elif proof.agreed and not proof.replayed:
-        told.append(
-            OTHER_UPDATE.format(100 * proof.distance, 100 * proof.allowed) + " " + sentence_of(AGREED.format(share, name, counted(rank)))
+        sentences.append(
+            OTHER_UPDATE.format(100 * proof.distance, 100 * proof.allowed) + " " + sentence_of(AGREED.format(fraction, name, counted(rank)))
         )
     elif proof.proved == rank:
-        told.append(PROVED_ALL.format(share, name, counted(rank)))
+        sentences.append(PROVED_ALL.format(fraction, name, counted(rank)))
     else:
-        told.append(SOME.format(proof.proved, rank, percent(PROVED), share) if proof.proved else NEAR.format(share))
-    if rank < count and believed:
-        told.append(HIDDEN.format(rank, count) if full > count else FEWER.format(counted(rank), count))
+        sentences.append(SOME.format(proof.proved, rank, percent(PROVED), fraction) if proof.proved else NEAR.format(fraction))
+    if rank < count and shown:
+        sentences.append(HIDDEN.format(rank, count) if full > count else FEWER.format(counted(rank), count))
     if raw and proof and proof.proved < rank:
-        told.append(RAW)
-    if proof is None and believed:
-        told.append(FEATURES.format(name, counted(believed), f"{layer.cut.right.shape[1]:,}"))
-    return " ".join(told)
+        sentences.append(RAW)
+    if proof is None and shown:
+        sentences.append(FEATURES.format(name, counted(shown), f"{layer.cut.right.shape[1]:,}"))
+    return " ".join(sentences)
 
 
 def sentence_of(words: str) -> str:
-    """With a capital letter."""
+    """Return a sentence with a capital letter at its beginning."""
     return words[:1].upper() + words[1:]

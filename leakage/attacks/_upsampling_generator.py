@@ -1,4 +1,4 @@
-"""The untrained generator of CI-Net: random numbers in, pictures out, and how wide it must be to have more weights than a model."""
+"""The untrained generator of CI-Net: random numbers in, pictures out; and the width that gives it more weights than a model has."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -8,17 +8,17 @@ from torch.nn import functional as F
 from torch.nn.utils.parametrizations import spectral_norm
 
 CORE, WHOLE = 4, 32  # the side of the first layer's output, and the largest side that has all channels
-NEGATIVE_SLOPE = 0.1  # of LeakyReLU below 0
+LEAK = 0.1  # the factor of LeakyReLU below 0
 MOST = 1e9  # bytes that a search for its weights may take
-OF_WEIGHT, OF_NUMBER = 7, 8  # numbers kept for each: its gradient, the moments of Adam, ...; inputs of the layers, for their gradients
+OF_WEIGHT, OF_NUMBER = 7, 8  # numbers in memory for each weight (gradient, Adam's moments, ...) and for each number that is generated
 
 
 @dataclass(frozen=True)
 class GeneratorSize:
     """How large a generator is.
 
-    inputs       numbers that it is given for each picture
-    channels     of its first blocks
+    inputs       random numbers for each picture
+    channels     of the first blocks
     image_shape  (C, H, W) of the pictures that it generates
     """
 
@@ -40,17 +40,17 @@ class GeneratorSize:
 
     @property
     def weights(self) -> int:
-        """How many weights it has; a convolution's bias and the BatchNorm after it have 3 for each channel."""
+        """The number of weights; a convolution's bias and the BatchNorm after it have 3 for each channel."""
         convolutions = sum(9 * (a + b) * b + 6 * b for a, b in pairwise(self.widths))
         return (16 * self.inputs + 3) * self.channels + convolutions + (self.widths[-1] + 1) * self.image_shape[0]
 
     def needed(self, batch: int) -> int:
-        """About how many bytes a search for its weights takes that generates `batch` pictures, in single precision."""
+        """Estimate the bytes that a search for the weights takes in single precision if it generates `batch` pictures."""
         generated = sum(width * side * side for side, width in self.blocks)
         return 4 * (OF_WEIGHT * self.weights + OF_NUMBER * batch * generated)
 
     def beyond(self, weights: int, *, batch: int) -> "GeneratorSize":
-        """The same with its channels doubled until it has more weights than `weights`, or until more would take over MOST bytes."""
+        """Return a size with the channels doubled until it has more than `weights` weights, or until more would need over MOST bytes."""
         size = self
         while size.weights <= weights and (larger := replace(size, channels=2 * size.channels)).needed(batch) <= MOST:
             size = larger
@@ -71,7 +71,7 @@ class UpsamplingGenerator(nn.Module):
     def __init__(self, size: GeneratorSize) -> None:
         super().__init__()
         self.size = size
-        self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(NEGATIVE_SLOPE))
+        self.first = nn.Sequential(nn.ConvTranspose2d(size.inputs, size.channels, CORE), _norm(size.channels), nn.LeakyReLU(LEAK))
         self.blocks = nn.ModuleList(_block(a, b) for a, b in pairwise(size.widths))
         self.last = nn.Conv2d(size.widths[-1], size.image_shape[0], 1)
 
@@ -90,8 +90,8 @@ def _norm(channels: int) -> nn.BatchNorm2d:
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:
-    """(B, inputs, S, S) -> (B, outputs, S, S)."""
+    """Build a block that maps (B, inputs, S, S) to (B, outputs, S, S)."""
     layers: list[nn.Module] = []
     for a, b in ((inputs, outputs), (outputs, outputs)):
-        layers += [spectral_norm(nn.Conv2d(a, b, 3, padding=1)), _norm(b), nn.LeakyReLU(NEGATIVE_SLOPE)]
+        layers += [spectral_norm(nn.Conv2d(a, b, 3, padding=1)), _norm(b), nn.LeakyReLU(LEAK)]
     return nn.Sequential(*layers)

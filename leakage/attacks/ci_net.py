@@ -84,5 +84,5 @@ class CINet(Attack):
         def distances(x: Tensor) -> Tensor:
             return goal.distance(replays(seen, x, labels))
 
-        search = descent.nearest(seen, flat_weights(generator), labels, distances, None, note=note, rng=rng)
+        search = descent.minimize(seen, flat_weights(generator), labels, distances, None, note=note, rng=rng)
         yield from with_event(search, event)

@@ -1,4 +1,4 @@
-"""SPEAR: a whole batch from one gradient, exactly, and the attack knows by itself whether it was right."""
+"""SPEAR: a whole batch from one gradient, exactly, with a proof that needs no truth."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,10 +7,10 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from leakage.attacks._certificate import BatchDirections, Layer, Proof, exchanged, independent
+from leakage.attacks._certificate import BatchDirections, Layer, Proof, exchange, independent_indices
 from leakage.attacks._dense import exact, received
 from leakage.attacks._features import pictures_of
-from leakage.attacks._labels import labels_of, readable, said_of
+from leakage.attacks._labels import class_scores, labels_of, readable
 from leakage.attacks._plots import spectrum_view, zeros_view
 from leakage.attacks._read_layers import Reading, ReadLayer
 from leakage.attacks._spear import descend, sample, spectrum
@@ -21,25 +21,25 @@ from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.losses import fractions_of
 from leakage.engine.matching import grey_pictures
 
-RULE = "of each picture that was found, by the last layer's gradient"
+LABEL_RULE = "of each picture that was found, by the last layer's gradient"
 SEARCHES = {"descent": descend, "samples": sample}
-IDLE, RISE = 16, 1e-4  # so many rounds in a row raise lambda by no more than that: the search is over
-EXCHANGE = 4  # of these rounds the first of so many exchanges directions
+IDLE, RISE = 16, 1e-4  # the search ends when IDLE rounds in a row raise lambda by no more than RISE
+EXCHANGE = 4  # the first of every EXCHANGE idle rounds exchanges directions
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactBatches(Attack):
     """G = dL/dW = D X: the columns of D, zero wherever ReLU was off for a picture, are the sparse directions of G's column space.
 
-    Of B pictures, fewer than units and inputs, G has rank B: so many singular values stand out. G = U S V^T and D = U Q; the columns of Q
-    are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales, and X = D^+ G.
-    Without any truth two numbers say whether that is right (`attacks/_certificate.py`). Lambda is the share of units with
-    (W x_i + b)_j > 0 exactly where D_ji is not 0, which at random is about a half. And the pictures are replayed: their update has to be
-    the one received. They are called proved only where both hold. No label, no prior. What counts as zero follows the noise in the
-    smaller singular values. The sum over several phones has the form D X again: it is one larger batch, and which phone a picture was on
-    stays hidden.
-    Where the layer is not the first, X are features: pictures are searched that have them, by 1 - cosine and total variation.
-    Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that stands noise (Gavish and
+    For a batch of B pictures, fewer than units and inputs, G has rank B, so B singular values stand out. G = U S V^T and D = U Q; the
+    columns of Q are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales,
+    and X = D^+ G. Two measurements prove the pictures without the truth (`attacks/_certificate.py`). Lambda is the fraction of units with
+    (W x_i + b)_j > 0 exactly where D_ji is not 0; at random it is about a half. The replayed update of the pictures has to be the one
+    received. The pictures are called proved only if both hold. The attack needs no label and no prior. The noise in the smaller singular
+    values decides which entries count as zero. The sum over several clients has the form D X again: it is one larger batch, and which
+    client a picture belongs to stays hidden.
+    If the layer is not the first, X are features: the attack then searches pictures with these features, by 1 - cosine and total variation.
+    Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that withstands noise (Gavish and
     Donoho 2014); candidates exchanged by lambda; features of later layers.
     Source: Dimitrov, Baader, Mueller and Vechev 2024.
     """
@@ -62,17 +62,17 @@ class ExactBatches(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, "best")
-        place, pixels = Reading.of(seen).relu_layer()
-        layer, nothing = layer_of(seen, place), place_pictures(seen, torch.empty(0), labels, torch.empty(0))
+        read_layer, pixels = Reading.of(seen).relu_layer()
+        layer, blank = layer_of(seen, read_layer), arrange_pictures(seen, torch.empty(0), labels, torch.empty(0))
         if not layer.cut.rank:
-            yield replace(nothing, note={**note, "event": NOTHING})
+            yield replace(blank, note={**note, "event": NOTHING})
             return
-        note = note | {"read from": place.name, "rank": layer.cut.rank}
-        yield replace(nothing, step=0, note=note, views=spectrum_view(layer.cut))
-        step, now, last = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0)), nothing
+        note = note | {"read from": read_layer.name, "rank": layer.cut.rank}
+        yield replace(blank, step=0, note=note, views=spectrum_view(layer.cut))
+        step, now, last = 0, BatchDirections(layer.cut.left.new_zeros(layer.cut.rank, 0), torch.zeros(0)), blank
         for step, found in enumerate(self._search(layer, rng), 1):
             if pixels and found is not now:  # scoring pictures replays the client, which may take long
-                x = place_pictures(seen, pixels.pixels(layer.inputs(found.q)[found.believed]), labels, found.sure[found.believed])
+                x = arrange_pictures(seen, pixels.pixels(layer.inputs(found.q)[found.believed]), labels, found.sure[found.believed])
                 last = replace(x, note=note | {"lambda": found.mean}, proved=None)
             now = found
             yield replace(last, step=step)
@@ -80,64 +80,72 @@ class ExactBatches(Attack):
         believed = layer.inputs(now.q)[now.believed]
         note |= {"lambda": now.mean}
         if pixels:
-            told: dict[str, str | int | float] = {} if seen.granted.labels is not None or not len(believed) else {"label rule": RULE}
-            x = place_pictures(seen, pixels.pixels(believed), labels, now.sure[now.believed])
+            unlabelled = seen.granted.labels is None and len(believed)
+            details: dict[str, str | int | float] = {"label rule": LABEL_RULE} if unlabelled else {}
+            x = arrange_pictures(seen, pixels.pixels(believed), labels, now.sure[now.believed])
             proof = Proof.of(seen, layer.cut, now, float(x.loss))
-            told |= {"proved": proof.proved, "event": verdict(seen, place.name, layer, now, proof, raw=pixels.is_raw)}
-            yield replace(x, step=step + 1, note=note | told, views=views, proved=x.proved if proof.replayed else None)
+            details |= {"proved": proof.proved, "event": verdict(seen, read_layer.name, layer, now, proof, raw=pixels.is_raw)}
+            yield replace(x, step=step + 1, note=note | details, views=views, proved=x.proved if proof.replayed else None)
             return
-        note |= {"proved": 0, "event": verdict(seen, place.name, layer, now, None)}
-        yield replace(nothing, step=step + 1, note=note, views=views)
+        note |= {"proved": 0, "event": verdict(seen, read_layer.name, layer, now, None)}
+        yield replace(blank, step=step + 1, note=note, views=views)
         if len(believed):
-            for last in pictures_of(seen, place.enters, believed, labels, steps=self.feature_steps, rng=rng):
+            for last in pictures_of(seen, read_layer.enters, believed, labels, steps=self.feature_steps, rng=rng):
                 yield replace(last, step=step + 1 + last.step, note={k: v for k, v in note.items() if k != "event"})
             yield replace(last, step=step + 1 + last.step, note=note)  # the answer repeats what it is
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
-        """The best directions so far, after every round, until all units agree or rounds bring nothing better."""
+        """Search directions; yield after every round the best choice so far, until all units agree or IDLE rounds improve nothing."""
         idle, rank = 0, layer.cut.rank
         now = BatchDirections(layer.cut.left.new_zeros(rank, 0), torch.zeros(0))
         for found in SEARCHES[self.search](layer.cut, rng):
-            places = independent(found)
-            if idle % EXCHANGE == 1 and len(places) == rank:
-                places = exchanged(layer, found, places)
-            tried = BatchDirections(found[:, places], layer.agreement(found[:, places]))
-            better = (len(tried.agreement), tried.mean) > (len(now.agreement), now.mean + RISE)
-            idle, now = (0, tried) if better else (idle + 1, now)
+            indices = independent_indices(found)
+            if idle % EXCHANGE == 1 and len(indices) == rank:
+                indices = exchange(layer, found, indices)
+            candidate = BatchDirections(found[:, indices], layer.agreement(found[:, indices]))
+            better = (len(candidate.agreement), candidate.mean) > (len(now.agreement), now.mean + RISE)
+            idle, now = (0, candidate) if better else (idle + 1, now)
             yield now
             if now.whole and (now.agreed == rank or idle >= IDLE):
                 return
 
 
-def layer_of(seen: Observation, place: ReadLayer) -> Layer:
-    """The layer with its gradient taken apart. Raises DoesNotApplyError where that cannot be done."""
+def layer_of(seen: Observation, read_layer: ReadLayer) -> Layer:
+    """Return the layer with the spectrum of its gradient; raise DoesNotApplyError for a gradient of 0 and for too many pictures."""
     gradient = seen.as_gradient()
-    weight_gradient, d = (received(gradient, f"{place.name}.{part}") for part in ("weight", "bias"))
+    weight_gradient, d = (received(gradient, f"{read_layer.name}.{part}") for part in ("weight", "bias"))
     if not weight_gradient.any():
-        raise DoesNotApplyError(SILENT.format(place.name))
+        raise DoesNotApplyError(SILENT.format(read_layer.name))
     if seen.batch.size >= min(weight_gradient.shape):
         raise DoesNotApplyError(TOO_MANY.format(seen.batch.size, *weight_gradient.shape))
     cut = spectrum(weight_gradient, seen.batch.size)
-    weight, bias = (exact(seen.received.weights[f"{place.name}.{part}"]) for part in ("weight", "bias"))
+    weight, bias = (exact(seen.received.weights[f"{read_layer.name}.{part}"]) for part in ("weight", "bias"))
     return Layer(weight, bias, d, cut)
 
 
-def place_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tensor) -> Snapshot:
-    """Pictures (P, n) as a batch, with `sure` (P,) of them the units agree; places that are left are grey.
+def arrange_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tensor) -> Snapshot:
+    """Arrange the pictures that were found as a batch, and replay it; the places without a picture are grey.
 
-    Granted labels only say in which order the pictures stand; else each gets the label that it was sent with, and grey ones keep `labels`.
+    Granted labels decide the order of the pictures. Without them each picture gets the label that the last layer's gradient shows for it;
+    grey pictures keep `labels`.
+
+    Args:
+        seen: what the attacker observed.
+        pixels: the pictures found, (P, n).
+        labels: of the batch, (B,).
+        sure: which of the pictures the units agree with, (P,) bool.
     """
     x = grey_pictures(seen)
     labels, proved = labels.clone(), torch.zeros(seen.batch.size, dtype=torch.bool)
     if len(pixels):
         found = as_pictures(seen, pixels)
-        places = torch.arange(len(found))
+        indices = torch.arange(len(found))
         if seen.granted.labels is None:
-            labels[places] = said_of(seen, found).to(seen.device).argmax(1)  # (P, K)
+            labels[indices] = class_scores(seen, found).to(seen.device).argmax(1)  # (P, K)
         elif readable(seen):
-            said = said_of(seen, found).to(seen.device)
-            wanted = fractions_of(labels, said.shape[1]).to(said)  # (B, K)
-            places = torch.as_tensor(linear_sum_assignment(-(said @ wanted.T).cpu().numpy())[1])
-        x[places] = found
-        proved[places] = sure.cpu()
+            scores = class_scores(seen, found).to(seen.device)
+            wanted = fractions_of(labels, scores.shape[1]).to(scores)  # (B, K)
+            indices = torch.as_tensor(linear_sum_assignment(-(scores @ wanted.T).cpu().numpy())[1])
+        x[indices] = found
+        proved[indices] = sure.cpu()
     return replace(snapshot_of(seen, x, labels), proved=proved)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, shifted
+from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, run_as_stage
 from leakage.engine.core import Snapshot, choice, param
 from leakage.engine.labels import rule_field
 
@@ -40,6 +40,6 @@ class GIAS(GenerativeAttack):
     label_rule: str = rule_field()
 
     def reconstruct(self, search: GenerativeSearch) -> Iterator[Snapshot]:
-        z, last = yield from shifted(self.latent_code(search), 0, {"searches": "the latent code"})
+        z, last = yield from run_as_stage(self.latent_code(search), 0, {"searches": "the latent code"})
         weights = search.weights(z, steps=self.weight_steps, step_size=self.weight_step_size)
-        yield from shifted(weights, last.step, {"searches": "the generator's weights"})
+        yield from run_as_stage(weights, last.step, {"searches": "the generator's weights"})

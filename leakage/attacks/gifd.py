@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Note
-from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, Search, shifted
+from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, Search, run_as_stage
 from leakage.engine.core import Observation, Snapshot, choice, param
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import flatten
 
-SLACK, SURE = 0.005, 2.0  # what the rule allows beyond the truth's distance on average, and of its standard deviations
+SLACK, SURE = 0.005, 2.0  # the rule allows the truth's mean distance plus SLACK and SURE standard deviations
 KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."
 
 
@@ -21,8 +21,8 @@ KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."
 class GIFD(GenerativeAttack):
     """GGL, and from its z on, for k = 1, 2, ...: h_k = stage_k(h_(k-1)), then min over h_k of D(g(G_k(h_k), y), g*) + tv_weight TV.
 
-    G_k are the generator's stages behind the k-th; behind the last one h is the picture itself. Each h_k stays in the L1 ball around where
-    it starts, whose radius is a share of ||h_k||_1. Adam along a cosine. D is the cosine distance. Every stage's answer is reported.
+    G_k are the generator's stages behind the k-th; behind the last one h is the picture itself. Each h_k stays in the L1 ball around
+    its start, with a fraction of ||h_k||_1 as the radius. Adam along a cosine. D is the cosine distance. Every stage's answer is reported.
     Which is kept: deeper stages always fit better, noise too. The first stage k >= 1 is kept that is no further than the true pictures
     would be on average (`engine/discrepancy.py`), plus 0.005 and twice the standard deviation of that; if there is none, or no noise, the
     nearest. An adaptive attacker knows from the protection how large the errors are; a naive attacker may expect `noise`.
@@ -70,7 +70,7 @@ class GIFD(GenerativeAttack):
             begun = answers[-1].step if answers else 0
             if stage:
                 h = search.prior.pass_stage(h, stage - 1).detach()
-            h, last = yield from shifted(self._search(search, stage, h), begun, {"stage": stage})
+            h, last = yield from run_as_stage(self._search(search, stage, h), begun, {"stage": stage})
             answers.append(replace(last, x=last.x.clone()))
         kept, why = chosen([float(one.loss) for one in answers], search.goal.floor, len(flatten(search.seen.as_gradient())))
         best = answers[kept]
@@ -79,7 +79,7 @@ class GIFD(GenerativeAttack):
         yield replace(best, step=answers[-1].step, note=best.note | told, views=views)
 
     def _search(self, search: GenerativeSearch, stage: int, h: Tensor) -> Search:
-        """That of one stage, from h on; of stage 0 for the latent code."""
+        """Return the search of a stage, which starts from its input h; for stage 0 the search for the latent code."""
         if not stage:
             return self.latent_code(search)
         return search.features(
@@ -88,7 +88,7 @@ class GIFD(GenerativeAttack):
 
 
 def deviation_of(expected: float, entries: int) -> float:
-    """The standard deviation of 1 - cos between a gradient of so many entries and itself with noise, from its mean.
+    """Compute the standard deviation of 1 - cos between a gradient with `entries` entries and itself with noise, from the mean `expected`.
 
     With s^2, the squared noise over the squared gradient, and q = 1 + s^2 the mean is 1 - q^(-1/2), and the standard deviation s^2 q^(-3/2)
     sqrt((s^2 + 1/2) / n) to first order: cos = (1 + a) / sqrt(1 + 2 a + s^2 (1 + b)), where a, the noise along the gradient, has variance
@@ -99,7 +99,7 @@ def deviation_of(expected: float, entries: int) -> float:
 
 
 def chosen(distances: list[float], floor: Tensor | None, entries: int) -> tuple[int, str]:
-    """Which stage from 1 on is kept, and why: the first that is as near as the truth would be; the nearest where none is, or no noise."""
+    """Choose the stage, from 1 on, that is kept, and say why: the first as near as the truth would be, or else the nearest."""
     stages, expected = range(1, len(distances)), 0.0 if floor is None else float(floor)
     for stage in stages if expected else ():
         if distances[stage] <= expected + SLACK + SURE * deviation_of(expected, entries):

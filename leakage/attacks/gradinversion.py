@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import Descent
-from leakage.attacks._examples import begun
+from leakage.attacks._examples import with_examples
 from leakage.attacks._labels import labels_of
 from leakage.attacks._registration import registered_mean
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
@@ -60,7 +60,7 @@ class GradInversion(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start("normal", seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
-        z, begins = begun(seen, z, labels)
+        z, begin_note = with_examples(seen, z, labels)
         goal = goal_of(seen, self.distance)
         descent = Descent(
             steps=self.steps,
@@ -70,7 +70,7 @@ class GradInversion(Attack):
             jitter=self.noise,
             floor=goal.floor,
         )
-        note |= begins | goal.note
+        note |= begin_note | goal.note
         note["BatchNorm statistics"] = "used" if seen.granted.statistics and self.bn_weight else "not used"
         yield from descent.run(seen, z, labels, goal.distance, self._prior(seen), note=note, rng=rng)
 
@@ -78,7 +78,7 @@ class GradInversion(Attack):
         pixels = to_pixels(seen)
 
         def prior(z: Tensor) -> Tensor:
-            """What speaks against S guesses (S, B, C, H, W), the gradient aside: (S,)."""
+            """Compute the penalties (S,) of S guesses z (S, B, C, H, W), without the distance of gradients."""
             total: Tensor = self.tv_weight * isotropic_variation(z) + self.l2_weight * z.flatten(1).norm(dim=1)
             if len(z) > 1 and self.group_weight:
                 mean = registered_mean(z, self.reach) if self.reach else z.mean(0)
@@ -91,7 +91,7 @@ class GradInversion(Attack):
 
 
 def mismatch(seen: Observation, x: Tensor) -> Tensor:
-    """R_bn of one guess (B, C, H, W)."""
+    """Compute R_bn, the distance of a guess x (B, C, H, W) from the granted BatchNorm statistics."""
     assert seen.granted.statistics is not None
     total = x.new_zeros(())
     for place, (name, (mean, variance)) in enumerate(batch_statistics(seen.model, x).items()):

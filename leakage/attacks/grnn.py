@@ -77,6 +77,6 @@ class GRNN(Attack):
 
 
 def squared_variation(x: Tensor) -> Tensor:
-    """TV2 of pictures (B, C, H, W): twice the mean of squared differences of neighbours, across and down."""
+    """Compute TV2 of pictures (B, C, H, W): twice the sum of the mean squared differences of neighbors across and down."""
     across, down = x[..., 1:] - x[..., :-1], x[..., 1:, :] - x[..., :-1, :]
     return 2 * (across.square().mean() + down.square().mean())

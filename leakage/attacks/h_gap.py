@@ -56,7 +56,7 @@ class HGap(Attack):
 
 
 def salt_and_pepper(x: Tensor) -> float:
-    """||x - mean3x3(x)||_2 of pictures (B, C, H, W), edges repeated; infinite where a pixel is no number."""
+    """Compute ||x - mean3x3(x)||_2 of pictures (B, C, H, W), with repeated edges; infinite if a pixel is NaN."""
     means = F.avg_pool2d(F.pad(x, (1, 1, 1, 1), mode="replicate"), 3, stride=1)
     score = float((x - means).norm())
     return score if score == score else float("inf")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, Prior, replays
-from leakage.attacks._examples import begun
+from leakage.attacks._examples import with_examples
 from leakage.attacks._labels import labels_of
 from leakage.attacks._polish import polished
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
@@ -78,8 +78,8 @@ class InvertingGradients(Attack):
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
         z = torch.stack([start(self.start, seen, rng) for _ in range(self.starts)])  # (S, B, C, H, W)
-        z, begins = begun(seen, z, labels)
-        note |= begins
+        z, begin_note = with_examples(seen, z, labels)
+        note |= begin_note
         goal = self._goal(seen)
         note |= goal.note
         answer = Snapshot(0, z[0], labels, torch.tensor(torch.inf))
@@ -93,10 +93,10 @@ class InvertingGradients(Attack):
 
     def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
         labels, notes = zip(*(labels_of(one, self.label_rule) for one in seen), strict=True)
-        begins = [begun(one, start(self.start, one, rng)[None], own) for one, rng, own in zip(seen, rngs, labels, strict=True)]
-        z = torch.cat([z for z, _ in begins])
+        begin_note = [with_examples(one, start(self.start, one, rng)[None], own) for one, rng, own in zip(seen, rngs, labels, strict=True)]
+        z = torch.cat([z for z, _ in begin_note])
         goals, answers = [self._goal(one) for one in seen], dict[int, Snapshot]()
-        notes = tuple(note | words | goal.note for note, (_, words), goal in zip(notes, begins, goals, strict=True))
+        notes = tuple(note | words | goal.note for note, (_, words), goal in zip(notes, begin_note, goals, strict=True))
         match, descent = [goal.distance for goal in goals], self._descent(floors_of(goals))
         for lane, answer in descent.run_batched(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
             yield lane, answer
@@ -125,7 +125,7 @@ class InvertingGradients(Attack):
         return (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
 
     def _polished(self, seen: Observation, answer: Snapshot, rng: torch.Generator) -> Iterator[Snapshot]:
-        """The answer, gone on from by at most `polish` steps of L-BFGS."""
+        """Improve the answer by at most `polish` steps of L-BFGS."""
         if not self.polish:
             return
         goal = self._goal(seen)

@@ -14,11 +14,11 @@ from leakage.engine.matching import distance, grey_pictures
 class LearningToInvert(Attack):
     """x = f(R u): u is the direction of each tensor that arrived, R a fixed random matrix of signs, f a network trained to give x back.
 
-    Whoever has the model's weights can make updates of pictures of its own, protect them as the phone does, and train f on the pairs:
-    no formula of the protection is needed. The server has the weights before the phone answers. A naive attacker's f was trained on
-    updates without protection; an adaptive one's behind the very protection, with fresh randomness in every example. f is of one model's
-    weights, one protection and one number of pictures (`leakage/engine/inverter.py`); what it reaches on pictures that it never saw
-    stands on its card, beside the mean training picture, which knows nothing of the update.
+    A server with the model's weights can compute updates of other pictures, protect them as the client does, and train f on the pairs; it
+    needs no formula of the protection. The server has the weights before the client answers. A naive attacker's f is trained on updates
+    without protection; an adaptive attacker's f on updates with the client's protection, with fresh randomness in every example. f fits a
+    single model's weights, protection and number of pictures (`leakage/engine/inverter.py`). Its card shows the score of f on pictures
+    that it never saw, beside the score of the mean training picture, which ignores the update.
     Unlike the paper: one hidden layer with ReLU, of a random projection of directions, in place of two with sigmoid of the update itself.
     Source: Wu, Chen, Guo and Weinberger 2023.
     """

@@ -7,8 +7,8 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from leakage.attacks._dense import back, from_loss, received, rows_of, rows_of_sums
-from leakage.attacks._labels import labels_of, readable, said_of
+from leakage.attacks._dense import invert_last_layer, invert_layers, received, rows_of, rows_of_sums
+from leakage.attacks._labels import class_scores, labels_of, readable
 from leakage.attacks._read_layers import Reading
 from leakage.attacks._rows import ESTIMATES, are_copies, estimate, separate
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
@@ -18,22 +18,22 @@ from leakage.engine.logit_layer import last_layer
 from leakage.engine.losses import fractions_of, loss_of
 from leakage.engine.tensor_names import OF
 
-ROUNDING = 1e-10  # a squared relative distance below this is no distance
+ROUNDING = 1e-10  # a squared relative distance below this counts as 0
 AS_GOOD = 10.0  # guesses within so many times the smallest distance explain the gradient equally well
-EXACT = 1e-4  # 1 % of the gradient's length: above this something came in between, even where weights were subtracted from each other
+EXACT = 1e-4  # 1 % of the gradient's length, squared: subtracting rounded weights stays below, noise and protections exceed it
 
 
 @dataclass(frozen=True)
 class RowsFound:
-    """What the rows say.
+    """The guesses that the rows of a gradient give.
 
     x        guesses at the whole batch, (B, n) each, pixels in float64
-    place    where they were read, in words
-    agreed   on how many pictures of the batch several rows agree
+    origin   the rows and the layer that they were read from, in words
+    agreed   the number of pictures of the batch that at least two rows agree on
     """
 
     x: list[Tensor]
-    place: str
+    origin: str
     agreed: int = 1
 
 
@@ -41,12 +41,14 @@ class RowsFound:
 class LinearLayer(Attack):
     """x = dL/dW_j / dL/db_j: the weight's gradient is d x^T and the bias's is d, so every row of the first layer is a copy of the picture.
 
-    `estimate` says how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer: from the first layer that has
-    one back to the pixels; without any from the last layer, with the derivative that the loss allows (`attacks/_dense.py`).
-    Of a batch every row is a mixture, but a row that ReLU leaves active for one picture alone is that picture: the pictures on which most
-    rows agree are the answer, put in the order of their labels by the last layer's gradient. Where sums over fewer clients arrive beside
-    that over all (a ring of phones, layers that are not encrypted), their rows count too: those of one client's one picture are copies.
-    The first layer is found by what the network computes; what it does to each pixel before that, scaling or moving it, is undone.
+    `estimate` selects how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer the attack starts at the
+    first layer that has one and goes back to the pixels. If no layer has a bias, it starts at the last layer, with the derivative that the
+    loss allows (`attacks/_dense.py`).
+    For a batch every row is a mixture of pictures, but a row that ReLU leaves active for a single picture is a copy of that picture. The
+    answer is the pictures that most rows agree on, ordered by their labels with the last layer's gradient. If sums over fewer clients
+    arrive beside the sum over all (a ring of clients, layers that are not encrypted), their rows count too: a client with a single picture
+    sends copies of it. The attack finds the first layer by what the network computes, and undoes how the network scales and moves each
+    pixel before that layer.
     Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
     Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, theorem 1.
     """
@@ -71,18 +73,21 @@ class LinearLayer(Attack):
         labels, note = labels_of(seen, self.label_rule)
         rows = self._batch(seen) if seen.batch.size > 1 else self._single(seen)
         found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in rows.x]
-        least = min(float(one.loss) for one in found)
-        likely = [one for one in found if float(one.loss) <= max(ROUNDING, AS_GOOD * least)]
-        answer = min(likely, key=lambda one: float((one.x - one.x.clamp(0, 1)).abs().max()))
-        event = words(rows, seen.batch.size, float(answer.loss))
-        yield replace(answer, note={**note, "read from": rows.place} | ({"event": event} if event else {}))
+        least = min(float(snapshot.loss) for snapshot in found)
+        likely = [snapshot for snapshot in found if float(snapshot.loss) <= max(ROUNDING, AS_GOOD * least)]
+        answer = min(likely, key=lambda snapshot: float((snapshot.x - snapshot.x.clamp(0, 1)).abs().max()))
+        event = warning_of(rows, seen.batch.size, float(answer.loss))
+        yield replace(answer, note={**note, "read from": rows.origin} | ({"event": event} if event else {}))
 
     def _single(self, seen: Observation) -> RowsFound:
-        """One picture: from the first layer with a bias, or else from the last one, back to the pixels. Raises DoesNotApplyError."""
+        """Reconstruct a single picture, from the first layer with a bias, or without biases from the last layer, back to the pixels.
+
+        Raises DoesNotApplyError where dead units or another kind of layer block the way back.
+        """
         reading, gradient = Reading.of(seen), seen.as_gradient()
         first, pixels = reading.pixel_layer()
-        layers, stop = reading.dense(first.place)
-        start = next((place for place, layer in enumerate(layers) if layer.bias), None)
+        layers, stop = reading.dense(first.number)
+        start = next((index for index, layer in enumerate(layers) if layer.bias), None)
         if start is not None:
             weight_gradient, d = rows_of(gradient, layers[start].name, self.threshold)
             whole = received(gradient, f"{layers[start].name}.bias")
@@ -92,12 +97,12 @@ class LinearLayer(Attack):
             raise DoesNotApplyError(f"Without any bias this attack begins at the last layer, and there is no way back through {stop}.")
         else:
             weight_gradient = received(gradient, f"{layers[-1].name}.weight")
-            below, ends = layers, from_loss(layers[-1], weight_gradient, loss_of(seen.model))
+            below, ends = layers, invert_last_layer(layers[-1], weight_gradient, loss_of(seen.model))
             where = f"{layers[-1].name} and the loss"
         found, dead = [], ""
         for x, d in ends:
             try:
-                found.append(pixels.pixels(back(below, gradient, x, d).unsqueeze(0)))
+                found.append(pixels.pixels(invert_layers(below, gradient, x, d).unsqueeze(0)))
             except DoesNotApplyError as error:
                 dead = dead or str(error)
         if not found:
@@ -106,7 +111,10 @@ class LinearLayer(Attack):
         return RowsFound(found, where + layers_back)
 
     def _batch(self, seen: Observation) -> RowsFound:
-        """Several pictures: the rows of the first layer that belong to one alone; where those do not suffice, mixtures."""
+        """Reconstruct a batch from rows of the first layer that belong to a single picture; mixtures stand for the pictures not found.
+
+        Raises DoesNotApplyError if the first layer has no bias.
+        """
         reading, gradient = Reading.of(seen), seen.as_gradient()
         first, pixels = reading.pixel_layer()
         if not first.bias:
@@ -119,14 +127,14 @@ class LinearLayer(Attack):
         x, sizes = separate(pixels.pixels(weight_gradient / d.unsqueeze(1)), d, seen.batch.size)
         mixture = pixels.pixels(estimate("least squares", *whole).unsqueeze(0))
         x = torch.cat([x, mixture.expand(seen.batch.size - len(x), -1)])
-        relu = isinstance(reading.activated(first.place), nn.ReLU)
+        relu = isinstance(reading.following_step(first.number), nn.ReLU)
         agreed = sum(size > 1 for size in sizes) if relu else sum(are_copies(*rows) for rows in sums[1:])
         beside = f", in {len(sums)} sums" if len(sums) > 1 else ""
         return RowsFound([x], f"{sum(sizes)} of {len(d)} rows of {first.name}{beside}", agreed)
 
 
 def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
-    """These pictures with ||g(x, y) - g*||^2 / ||g*||^2, of the gradient of all clients: which picture is whose is not asked."""
+    """Return pictures (B, ...) as a Snapshot with its loss ||g(x, y) - g*||^2 / ||g*||^2, where g* is the sum over all clients."""
     x = as_pictures(seen, x)
     target = {name: g for name, g in seen.as_gradient().items() if OF not in name}
     replayed = seen.gradient(x, labels)
@@ -136,26 +144,26 @@ def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
 
 
 def as_pictures(seen: Observation, x: Tensor) -> Tensor:
-    """Pixels (B, ...) where the model is, and as precise: (B, C, H, W)."""
+    """Reshape pixels (B, ...) to (B, C, H, W), on the model's device and in its precision."""
     return x.view(-1, *seen.batch.image_shape).to(seen.device, next(iter(seen.received.weights.values())).dtype)
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
-    """The pictures (B, n) in the order of their labels (B,), as the last layer's gradient tells; as they are where it cannot be read.
+    """Sort pictures (B, n) into the order of their labels (B,), by the last layer's gradient; keep their order if no linear layer is last.
 
-    Raises DoesNotApplyError where it is not finite.
+    Raises DoesNotApplyError if that gradient is not finite.
     """
     if len(pixels) == 1 or not readable(seen):
         return pixels
     received(seen.as_gradient(), last_layer(seen)[0])
-    said = said_of(seen, as_pictures(seen, pixels))
-    wanted = fractions_of(labels.cpu(), said.shape[1]).to(said)  # (B, K)
-    _, places = linear_sum_assignment(-(said @ wanted.T).numpy())
-    return pixels[torch.as_tensor(places.argsort())]
+    scores = class_scores(seen, as_pictures(seen, pixels))
+    wanted = fractions_of(labels.cpu(), scores.shape[1]).to(scores)  # (B, K)
+    _, order = linear_sum_assignment(-(scores @ wanted.T).numpy())
+    return pixels[torch.as_tensor(order.argsort())]
 
 
-def words(reading: RowsFound, count: int, loss: float) -> str:
-    """What the user must not miss about an answer at this distance; empty where it is exact."""
+def warning_of(reading: RowsFound, count: int, loss: float) -> str:
+    """Return a warning about an answer at the squared relative distance `loss`; empty if the answer is exact."""
     if reading.agreed < count and loss > ROUNDING:
         return f"Several rows agree on {reading.agreed} of the {count} pictures; the others shown may be mixtures of several."
     if loss <= EXACT:

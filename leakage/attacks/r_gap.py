@@ -1,4 +1,4 @@
-"""R-GAP: the picture worked out layer by layer, from the output back, by linear equations."""
+"""R-GAP: the picture computed layer by layer, from the output back, by linear equations."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._dense import Dense, from_loss
+from leakage.attacks._dense import Dense, invert_last_layer
 from leakage.attacks._labels import labels_of
 from leakage.attacks._logit import LastLayer, one_output
 from leakage.attacks._recursion import BALANCED, SYSTEMS, Recursion, RecursionStep
@@ -20,7 +20,7 @@ from leakage.engine.matching import flatten, grey_pictures
 from leakage.engine.pixel_map import PixelMap
 from leakage.engine.with_result import WithResult
 
-MOST = 3  # lengths of the last layer's input that are followed, where there are several outputs
+MOST = 3  # explanations of the last layer's gradient that are followed if there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = (
     "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear; BatchNorm with its stored "
@@ -109,35 +109,37 @@ class RGap(Attack):
                 yield replace(blank, step=depth + 1, note={**note, "event": BROKEN.format(layer.name)})
                 return
             best = steps[0]
-            told = {**note, **best.note, "explanations": len(steps)}
+            details = {**note, **best.note, "explanations": len(steps)}
             if best.solved and best.short not in ("", short):
                 short, of = best.short, best.solved
-                told["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == layer.name else APART.format(short)
+                details["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == layer.name else APART.format(short)
             if layer is layers[0] and best.open and best.solved:
-                told["event"] = _left(best.open.layers[-1].name, best.solved)
-            yield replace(blank, step=depth + 1, note=told, views={f"{layer.name}, {step.words}": step.x for step in steps})
+                details["event"] = open_layers_event(best.open.layers[-1].name, best.solved)
+            yield replace(blank, step=depth + 1, note=details, views={f"{layer.name}, {step.words}": step.x for step in steps})
         yield self._answer(seen, read.pixels, steps, replace(blank, step=len(layers), note=note))
 
     def _last_layers(
         self, seen: Observation, last: ChainLayer, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
     ) -> list[LastLayer]:
-        """Every explanation of the last layer's gradient."""
+        """Return every explanation of the last layer's gradient."""
         weight, weight_gradient, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
         label = int(classes_of(labels)[0])
         if k is not None:
             return [LastLayer(label, k, k @ weight_gradient / k.square().sum())]
         if len(weight) > 1:
-            ends = from_loss(Dense(last.name, weight, bias=False, activation=last.activation), weight_gradient, loss_of(seen.model))
-            return [LastLayer(int(d.argmin()), d, x) for x, d in ends[:MOST]]
+            candidates = invert_last_layer(
+                Dense(last.name, weight, bias=False, activation=last.activation), weight_gradient, loss_of(seen.model)
+            )
+            return [LastLayer(int(d.argmin()), d, x) for x, d in candidates[:MOST]]
         sure = seen.granted.labels is not None or note.get("label certainty") == 1
         labels_left = [label] if sure else [label, 1 - label]
         return one_output(weight, weight_gradient, labels_left, lambda out: last.derivative(last.inverse(out)), loss_of(seen.model))
 
     def _answer(self, seen: Observation, pixels: PixelMap, steps: list[RecursionStep], blank: Snapshot) -> Snapshot:
-        """The explanation whose pixels are pixels; all of them beside it where that does not decide."""
+        """Return the explanation with its pixels in [0, 1] as the answer, and all explanations as views beside it."""
         shown = [pixels.pixels(step.x.flatten()).view(1, *seen.batch.image_shape).to(seen.device, seen.dtype) for step in steps]
         beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
-        inside = [place for place, far in enumerate(beyond) if far <= BOX]
+        inside = [index for index, excess in enumerate(beyond) if excess <= BOX]
         chosen = inside[0] if inside else beyond.index(min(beyond))
         last_layer, note = steps[chosen].last_layer, {**blank.note, "explanations": len(steps)}
         if seen.batch.size > 1:
@@ -154,7 +156,11 @@ class RGap(Attack):
 
 
 def solvable_chain(seen: Observation) -> Chain:
-    """The chain of the model. Raises DoesNotApplyError unless it is one, ends in a linear layer, and each of its layers sent something."""
+    """Return the chain of the model.
+
+    Raises DoesNotApplyError if the model is not a chain that ends in a linear layer, if the update is not finite, or if the gradient of a
+    layer's weight is 0.
+    """
     try:
         read = chain(seen.model, seen.batch.image_shape)
     except NoChainError as error:
@@ -170,15 +176,15 @@ def solvable_chain(seen: Observation) -> Chain:
     return read
 
 
-def _left(name: str, solved: Solved) -> str:
-    """What is said where layers that were solved together stayed open to the end."""
+def open_layers_event(name: str, solved: Solved) -> str:
+    """Return the event for layers that were solved together and are still open at the end."""
     if solved.rank < solved.unknowns:
         return ALL_SHORT.format(name, solved.equations, solved.rank, solved.unknowns)
     return STUCK.format(name, solved.residual)
 
 
 def distance(seen: Observation, x: Tensor, labels: Tensor) -> Tensor:
-    """||g(x, y) - g*|| / ||g*||."""
+    """Compute the relative distance ||g(x, y) - g*|| / ||g*|| between the gradient of pictures and the one received."""
     target = flatten(seen.as_gradient())
-    share: Tensor = (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()
-    return share
+    relative: Tensor = (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()
+    return relative

@@ -51,10 +51,10 @@ class ROG(Attack):
         unknowns = Unknowns(lambda z: enlarged(z, (height, width)), lambda z: z.clamp(0, 1))
         descent = Descent(self.steps, self.step_size, "cosine", signed=False, unknowns=unknowns, floor=goal.floor)
         note |= goal.note
-        yield from descent.nearest(seen, z, labels, lambda x: goal.distance(replays(seen, x, labels)), None, note=note, rng=rng)
+        yield from descent.minimize(seen, z, labels, lambda x: goal.distance(replays(seen, x, labels)), None, note=note, rng=rng)
 
 
 def enlarged(z: Tensor, sides: tuple[int, int]) -> Tensor:
-    """Pictures (S, B, C, h, w) with sides (H, W), by bicubic interpolation."""
+    """Enlarge pictures z (S, B, C, h, w) to sides (H, W) by bicubic interpolation."""
     x = F.interpolate(z.flatten(0, 1), sides, mode="bicubic")
     return x.view(*z.shape[:2], *x.shape[1:])

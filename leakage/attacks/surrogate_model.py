@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leakage.attacks._adam import ELECT, Descent
-from leakage.attacks._examples import begun
+from leakage.attacks._examples import with_examples
 from leakage.attacks._labels import labels_of
 from leakage.attacks._plots import path_view
 from leakage.engine.client import gradient_client
@@ -68,18 +68,18 @@ class SurrogateModel(Attack):
         match, path = goal.distance, list[Tensor]()
 
         def matched(x: Tensor) -> Tensor:
-            """How far the gradients at w_alpha of one guess (1, B, C, H, W) are from what arrived: (1,)."""
+            """Compute the distance (1,) between the gradient of a guess (1, B, C, H, W) at w_alpha and the received one."""
             path.append(between.clamped())
             return match({name: g.unsqueeze(0) for name, g in between.gradient(x[0], labels).items()})
 
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step, floor=goal.floor)
         latents = {**seen.knowledge.latents, **({"alpha": between.alpha} if self.alpha_step else {})}
         with_alpha = replace(seen, knowledge=replace(seen.knowledge, latents=latents))
-        z, begins = begun(seen, start("normal", seen, rng).unsqueeze(0), labels)
-        note |= begins | goal.note
+        z, begin_note = with_examples(seen, start("normal", seen, rng).unsqueeze(0), labels)
+        note |= begin_note | goal.note
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
-        for now in descent.nearest(with_alpha, z, labels, matched, prior, note=note, rng=rng):
+        for now in descent.minimize(with_alpha, z, labels, matched, prior, note=note, rng=rng):
             if len(path) % ELECT == 1 or len(path) in drawn:  # reading a number waits for the device
                 note = {**note, "alpha": float(path[-1].mean())}
             views = path_view(torch.stack(path), self.steps) if len(path) in drawn else {}
@@ -98,15 +98,15 @@ class Between:
         self.alpha = torch.full((len(layers) or 1,), alpha_start, device=seen.device, dtype=seen.dtype).requires_grad_()
 
     def weights(self) -> Params:
-        """w_alpha, from which alpha can be differentiated."""
+        """Compute w_alpha, differentiable in alpha."""
         return {name: value + self.alpha[self.place[name]] * self.moved[name] for name, value in self.received.items()}
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:
-        """grad L(w_alpha; x, y), differentiable in x (B, C, H, W) and in alpha."""
+        """Compute grad L(w_alpha; x, y), differentiable in x (B, C, H, W) and in alpha."""
         return self.client(self.weights(), x, y, {})[0]
 
     def clamped(self) -> Tensor:
-        """Alpha, put back into [0, 1]; a copy."""
+        """Clamp alpha to [0, 1] in place; return a copy."""
         with torch.no_grad():
             self.alpha.clamp_(0, 1)
         return self.alpha.detach().clone()

@@ -14,7 +14,7 @@ from leakage.engine.losses import loss_of
 from leakage.engine.matching import flatten, from_pixels, to_pixels
 
 SEARCHES = ("Gauss-Newton", "L-BFGS")
-SAME = 0.01  # replayed gradients within so large a share of the one received are that one
+SAME = 0.01  # a replayed gradient counts as the received one if it differs by at most this fraction
 OTHER = "No twin is shown: replayed, the gradients of the two pictures are {:.2g} % and {:.2g} % away from the one received."
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at kinks before it arrives."
@@ -99,7 +99,10 @@ class TwinData(Attack):
 
 
 def unscalable(seen: Observation) -> str:
-    """What keeps x and a x from having one gradient, whatever x is; "" where nothing does. Raises DoesNotApplyError of no chain."""
+    """Name the property of the network that gives x and a x different gradients for every x; "" if there is none.
+
+    Raises DoesNotApplyError if the network is not a chain.
+    """
     layers = solvable_chain(seen).layers
     parts = [part for layer in layers for part in layer.weighted]
     curved = any(one.activation is not None and one.kink is None for one in (*layers, *parts))

@@ -5,7 +5,7 @@ import torch
 from reachable_truth import leaks
 from small_problems import CATALOG, GRANTED, altered, moments, observed, short, smooth
 
-from leakage.attacks._examples import begun
+from leakage.attacks._examples import with_examples
 from leakage.data.images import gallery
 from leakage.engine.core import Observation
 from leakage.spec.cautions import warnings
@@ -30,7 +30,7 @@ def owning(count: int, batch: int = 1, **settings: object) -> Observation:
 
 def test_no_example_is_taken_twice_and_where_none_is_left_noise_stays() -> None:
     z = torch.full((2, 3, 1, 8, 8), 9.0)
-    found, words = begun(owning(3), z, torch.tensor([7, 7, 2]))
+    found, words = with_examples(owning(3), z, torch.tensor([7, 7, 2]))
     taken = found[..., 0, 0, 0].tolist()
     assert taken == [pytest.approx([0.1, 0.2, 9]), pytest.approx([0.3, 9, 9])]
     assert words == {"begins": "another picture of the class for 3 of 6 guesses, else noise"}
@@ -39,20 +39,20 @@ def test_no_example_is_taken_twice_and_where_none_is_left_noise_stays() -> None:
 
 def test_a_later_try_takes_the_next_example() -> None:
     z = torch.zeros(1, 1, 1, 8, 8)
-    values = [float(begun(owning(2), z, torch.tensor([7]), before=before)[0].mean()) for before in range(3)]
+    values = [float(with_examples(owning(2), z, torch.tensor([7]), before=before)[0].mean()) for before in range(3)]
     assert values == pytest.approx([0.1, 0.2, 0])
 
 
 def test_who_owns_none_starts_as_before_and_says_nothing() -> None:
     z = torch.ones(1, 1, 1, 8, 8)
-    found, words = begun(observed(smooth()), z, torch.tensor([7]))
+    found, words = with_examples(observed(smooth()), z, torch.tensor([7]))
     assert found is z
     assert words == {}
 
 
 def test_a_class_without_another_picture_is_named() -> None:
     z = torch.ones(1, 1, 1, 8, 8)
-    found, words = begun(owning(1), z, torch.tensor([2]))
+    found, words = with_examples(owning(1), z, torch.tensor([2]))
     assert torch.equal(found, z)
     assert words == {"begins": "noise: the attacker owns no other picture of this class"}
 
@@ -60,7 +60,7 @@ def test_a_class_without_another_picture_is_named() -> None:
 def test_an_example_stands_in_the_models_own_units() -> None:
     model = Part(id="mlp", fields={"normalise": "mnist"})  # mean 0.1307, deviation 0.3081
     seen = altered(observed(smooth(1, 1, 28), model=model), examples={7: torch.full((1, 1, 28, 28), 0.5)})
-    found, _ = begun(seen, torch.zeros(1, 1, 1, 28, 28), torch.tensor([7]))
+    found, _ = with_examples(seen, torch.zeros(1, 1, 1, 28, 28), torch.tensor([7]))
     assert float(found.mean()) == pytest.approx((0.5 - 0.1307) / 0.3081, rel=1e-4)
 
 

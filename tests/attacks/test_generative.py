@@ -20,9 +20,9 @@ from leakage.attacks._generative import (
     GenerativePrior,
     GenerativeSearch,
     l1_projection,
-    off_sphere,
+    norm_deviation,
     prior_of,
-    resized,
+    resize,
 )
 from leakage.attacks.ggl import GGL
 from leakage.attacks.gifd import chosen, deviation_of
@@ -112,7 +112,7 @@ def test_behind_the_last_stage_it_is_the_search_of_pixels() -> None:
     descent = Descent(20, 0.05, "cosine", signed=False)
     matched = distance("cosine", seen.as_gradient())
     pixels = ended(
-        descent.nearest(
+        descent.minimize(
             seen,
             start,
             search.labels,
@@ -274,13 +274,13 @@ def test_the_ball_is_projected_on_as_by_hand() -> None:
 
 def test_z_is_off_the_sphere_by_its_mean_square() -> None:
     z = torch.tensor([[[1.0, -1.0], [2.0, 0.0]], [[0.0, 0.0], [1.0, 1.0]]])  # (S=2, B=2, size 2): mean squares 1, 2 and 0, 1
-    assert off_sphere(z).tolist() == [0.5, 0.5]
+    assert norm_deviation(z).tolist() == [0.5, 0.5]
 
 
 def test_pictures_of_another_shape_are_resized_and_that_is_said() -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).view(1, 1, 2, 2)
-    assert torch.equal(resized(x, (3, 2, 2)), x.expand(1, 3, 2, 2))
-    torch.testing.assert_close(resized(x.expand(1, 3, 2, 2), (1, 1, 1)), torch.full((1, 1, 1, 1), 0.5))
+    assert torch.equal(resize(x, (3, 2, 2)), x.expand(1, 3, 2, 2))
+    torch.testing.assert_close(resize(x.expand(1, 3, 2, 2), (1, 1, 1)), torch.full((1, 1, 1, 1), 0.5))
     run = moments(Part(id="ggl", fields={"steps": 2}), observed(smooth(channels=3)))
     assert run[0].note["event"] == RESIZED.format(1, 28, 28, 3, 8, 8)
     assert "event" not in moments(Part(id="ggl", fields={"steps": 2}), watched(smooth(side=28)))[0].note
@@ -333,7 +333,7 @@ def test_the_untrained_generator_is_drawn_by_the_attacks_own_generator_and_needs
     z = torch.ones(1, 1, DIGITS_LATENT)
     assert torch.equal(one.decode(z), again.decode(z))
     assert float((one.decode(z) - other.decode(z)).abs().max()) > 1e-3
-    assert (one.size, one.own_shape) == (find_card("digits")[0].latent, find_card("digits")[0].image_shape) == (32, DIGITS)
+    assert (one.size, one.generated_shape) == (find_card("digits")[0].latent, find_card("digits")[0].image_shape) == (32, DIGITS)
 
 
 def test_both_generators_start_from_the_same_numbers() -> None:
@@ -438,7 +438,7 @@ def test_a_generator_in_a_package_of_others_is_read_without_running_it(folder: P
     change_card(folder, "faces", package="generator_of_faces", sha256=digest)
     prior = known_by(watched(smooth(side=28)), "faces")
     z = torch.zeros(1, 1, 100)
-    torch.testing.assert_close(prior.decode(z)[0], resized(network.eval()(z[0]), (1, 28, 28)).detach())
+    torch.testing.assert_close(prior.decode(z)[0], resize(network.eval()(z[0]), (1, 28, 28)).detach())
 
 
 @pytest.mark.parametrize("data", [b"", b"no file of torch"])

@@ -7,7 +7,7 @@ import torch
 from small_problems import GRANTED, LABELS, altered, moments, observed, precision, smooth
 from torch import nn
 
-from leakage.attacks._dense import crossings
+from leakage.attacks._dense import roots
 from leakage.attacks._rows import ESTIMATES, estimate, rank_one, separate
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, Snapshot
@@ -121,9 +121,9 @@ def test_the_nearest_matrix_of_rank_one_is_that_of_the_singular_value_decomposit
 
 def test_roots_are_where_the_sign_changes_and_otherwise_the_nearest_place() -> None:
     grid = torch.logspace(-3, 3, 301, dtype=torch.float64)
-    found = crossings(lambda t: (t - 0.7) * (t - 90), grid)
+    found = roots(lambda t: (t - 0.7) * (t - 90), grid)
     torch.testing.assert_close(torch.stack(found), torch.tensor([0.7, 90.0], dtype=torch.float64), rtol=1e-12, atol=0)
-    assert crossings(lambda t: 1 + (t - 1) ** 2, grid) == [1.0]
+    assert roots(lambda t: 1 + (t - 1) ** 2, grid) == [1.0]
 
 
 # ---------------------------------------------------------------- noise

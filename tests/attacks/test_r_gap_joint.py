@@ -12,7 +12,7 @@ from small_problems import precision, smooth, trained_norms
 from torch import nn
 
 from leakage.attacks._logit import LastLayer
-from leakage.attacks._recursion import Recursion, RecursionStep, agreeing
+from leakage.attacks._recursion import Recursion, RecursionStep, keep_consistent
 from leakage.attacks.r_gap import RGap
 from leakage.engine.chain import chain
 from leakage.engine.chain_layer import ChainLayer
@@ -259,8 +259,8 @@ def test_an_explanation_whose_layers_were_short_proves_nothing_against_others() 
         assert len(end(recursion.next_steps([tested, tested], layer))) == 1
         assert len(end(recursion.next_steps([short, tested], layer))) == 2
     unheld = replace(tested, open=segment)
-    assert agreeing([short, unheld]) == [short, unheld]
-    assert agreeing([tested, unheld]) == [tested]
+    assert keep_consistent([short, unheld]) == [short, unheld]
+    assert keep_consistent([tested, unheld]) == [tested]
 
 
 def doubled(gradient: Params, ending: str) -> Params:

@@ -80,7 +80,7 @@ def test_of_all_pictures_that_fit_as_well_as_the_truth_the_prior_chooses() -> No
     def far(x: torch.Tensor) -> torch.Tensor:
         return goal.distance({"w": x.flatten(1).repeat(1, SEEN)})
 
-    *_, last = descent.nearest(seen, z, torch.tensor([7]), far, lambda z: z.flatten(1).square().sum(1), note={}, rng=generator(1))
+    *_, last = descent.minimize(seen, z, torch.tensor([7]), far, lambda z: z.flatten(1).square().sum(1), note={}, rng=generator(1))
     assert float(last.loss) == pytest.approx(float(goal.floor), rel=0.01)
     torch.testing.assert_close(last.x.flatten(), (1 - away) * mean, atol=0.02, rtol=0)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import CATALOG, GRANTED, smooth
 
-from leakage.attacks._dense import SCALES, TOGETHER, crossings
+from leakage.attacks._dense import SCALES, TOGETHER, roots
 from leakage.attacks.linear_layer import LinearLayer
 from leakage.engine.core import Observation, generator
 from leakage.engine.labels import RULES, recover
@@ -50,7 +50,7 @@ def test_crossings_are_looked_for_a_few_scales_at_a_time() -> None:
         sizes.append(len(t))
         return (t.log() * 3 + 0.5).sin()
 
-    found = crossings(wave, SCALES)
+    found = roots(wave, SCALES)
     assert max(sizes) <= TOGETHER
     assert len(found) == 35  # log t runs from -18.42 to 18.42: 3 log t + 0.5 passes -17 pi to 17 pi
     assert [round(float(one.log() * 3 + 0.5) / math.pi, 9) for one in found] == list(range(-17, 18))
