@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.client import weights_of
+from leakage.engine.client_protections import Protection
 from leakage.engine.core import ClientState, Params, generator
 from leakage.engine.fed_client import FedClient
-from leakage.engine.federation import Protection
 from leakage.engine.recipe import TrainingRecipe
 from leakage.engine.stopping import StoppedError
 

@@ -1,4 +1,4 @@
-"""The federated setting: the honest client it makes, and how the attacker imitates and reads what that sends."""
+"""The federated setting: the honest client, and how an attacker imitates the client and reads its update."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from typing import Literal
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
+from leakage.engine.client_protections import STAGES, Protection, changed, defended, stacked
 from leakage.engine.core import (
-    AdaptiveStrategy,
     Client,
     ClientState,
     Defense,
@@ -23,9 +23,6 @@ from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.tensor_names import OF, name_in_model
-from leakage.engine.weights import drawing
-
-STAGES = ("gradient", "update")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +30,12 @@ class ThreatModel:
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture.
 
     Args:
-        adaptive: True: it knows protocol and protections and imitates them; False (naive): it replays plain FedSGD
-        strategy: what the adaptive attacker does about a protection, by name; empty: the first strategy that can be used
-        labels: whether the labels are given to it; else it reads them from the update, or searches them with the pictures
+        adaptive: True: the attacker knows and imitates the protocol and the protections; False (naive): it replays plain FedSGD
+        strategy: name of the adaptive attacker's strategy against a protection; empty: the first strategy that can be used
+        labels: whether the attacker receives the labels; otherwise it reads them from the update, or searches them with the pictures
         statistics: of BatchNorm: none, those that the model stores (running), or those of the private batch itself (exact)
-        accomplice: pictures (A, C, H, W) and labels (A,) of another client that works with the attacker; None: there is none
-        generator: a network that was trained beforehand to generate such pictures; None: it has none
+        accomplice: pictures (A, C, H, W) and labels (A,) of another client that colludes with the attacker; None: there is none
+        generator: a network that was trained beforehand to generate such pictures; None: there is none
 
     Example:
         >>> import torch, leakage
@@ -57,62 +54,17 @@ class ThreatModel:
 
 
 @dataclass(frozen=True)
-class Protection:
-    """One of several defenses, the place at which it was named, and what the attacker does about it."""
-
-    place: int
-    defense: Defense
-    strategy: AdaptiveStrategy
-
-
-def stacked(
-    defenses: Sequence[Defense], strategy: str = "", *, stages: Sequence[str] = STAGES, colluding: bool = False
-) -> tuple[Protection, ...]:
-    """The protections in the order in which they act: each stage's in the order in which they are named.
-
-    Each is answered by the strategy of that name, or by its first that can be used: one that works with the very numbers received needs a
-    defense that had the last word, in one of the stages whose numbers are `stages`; one that colludes, an accomplice (`colluding`).
-    """
-    ordered = [(place, defense) for stage in STAGES for place, defense in enumerate(defenses) if defense.stage == stage]
-
-    def answer(defense: Defense, *, last: bool) -> AdaptiveStrategy:
-        seen = last and defense.stage in stages
-        usable = {
-            own: strategy
-            for own, strategy in defense.strategies().items()
-            if (seen or not (strategy.exact or strategy.invert_update)) and (colluding or not strategy.colluding)
-        }
-        return usable.get(strategy) or next(iter(usable.values()))
-
-    return tuple(
-        Protection(place, defense, answer(defense, last=number == len(ordered))) for number, (place, defense) in enumerate(ordered, 1)
-    )
-
-
-def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -> nn.Module:
-    """The model with what the protections put into it, which is untrained; drawn apart, so that all else is as without them."""
-    for own in protections:
-        with drawing(seed, "defense", own.place, own.defense.id, "weights"):
-            model = own.defense.change(model)
-    return model
-
-
-def defended(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, who: int) -> Client:
-    """The client number `who` behind the protections of that stage, in their order, each with random numbers of its own."""
-    others = () if who == 0 else (who,)
-    for own in protections:
-        if own.defense.stage == stage:
-            client = own.defense.defend(client, model, partial(generator, seed, "defense", own.place, own.defense.id, *others))
-    return client
-
-
-@dataclass(frozen=True)
 class Federation:
-    """A protocol, its aggregation, the protections before and after it in the order in which they act, and who attacks.
+    """A protocol with its aggregation and protections, and the attacker's threat model.
 
-    aggregation      secure aggregation, or nothing: then a protocol of one member
-    rounds           so many has the server watched this client, which trains on the same pictures ...
-    attacked_round   ... and this one is attacked
+    Args:
+        protocol: how a client trains
+        aggregation: secure aggregation; a protocol with a single member where nothing is aggregated
+        protections: in the order in which they act
+        threat: what the attacker knows
+        seed: of all random numbers
+        rounds: number of rounds that the server has watched this client, which trains on the same pictures each time
+        attacked_round: the round that is attacked, from 1
     """
 
     protocol: Protocol
@@ -127,7 +79,10 @@ class Federation:
     def of(
         protocol: Protocol, defenses: Sequence[Defense], threat: ThreatModel, *, seed: int, aggregation: Protocol | None = None
     ) -> "Federation":
-        """One round of it. Inside a sum nobody can tell the numbers of one client."""
+        """Return a federation of one round, with each protection's strategy chosen.
+
+        Under aggregation, the server receives no exact numbers of a single client.
+        """
         aggregation = aggregation or load("protocol", "fedsgd")()
         assert aggregation is not None
         stages = () if aggregation.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
@@ -136,58 +91,60 @@ class Federation:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the attacker knows the protections, and answers each by its strategy."""
+        """Whether the attacker knows the protections and uses a strategy against each."""
         return self.threat.adaptive
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What an adaptive attacker does about each protection, in words, in the order in which they were named."""
-        return tuple(own.strategy.description for own in sorted(self.protections, key=lambda own: own.place))
+        """Descriptions of an adaptive attacker's strategies, in the order of the experiment's defenses."""
+        return tuple(protection.strategy.description for protection in sorted(self.protections, key=lambda protection: protection.index))
 
     def changed(self, model: nn.Module) -> nn.Module:
-        """The model with what the protections put into it."""
+        """Return the model as the protections change it, untrained."""
         return changed(model, self.protections, seed=self.seed)
 
     def client(self, model: nn.Module, *, should_stop: Callable[[], bool] = lambda: False) -> Client:
-        """The honest client, or the honest clients whose updates are summed, each with random numbers of its own.
+        """Return the honest client, or the sum of the honest clients under aggregation; each client has random numbers of its own.
 
         `should_stop` is called before every local step. Raises StoppedError when it returns True.
         """
 
         def member(number: int) -> Client:
-            who = () if number == 0 else (number,)
+            keys = () if number == 0 else (number,)
             client = stoppable(gradient_client(model), should_stop)
             for stage in STAGES:
-                client = defended(client, stage, self.protections, model, seed=self.seed, who=number)
+                client = defended(client, stage, self.protections, model, seed=self.seed, number=number)
                 if stage == "gradient":
-                    client = self.protocol.client(client, partial(generator, self.seed, "client", *who))
+                    client = self.protocol.client(client, partial(generator, self.seed, "client", *keys))
             return client
 
         return self.aggregation.merge_clients([member(number) for number in range(self.aggregation.members)])
 
     def latent_init(self, model: nn.Module, pictures: int) -> Params:
-        """Put into the model what an adaptive attacker guesses of what the client keeps to itself; return what is sought further.
+        """Put an adaptive attacker's guess of the client's secret buffers into the model; return the buffers that the attack optimizes.
 
-        `pictures`: how many a client has, for what is different for each of them.
+        Args:
+            model: altered in place.
+            pictures: number of a client's pictures, for buffers that differ from picture to picture.
         """
         latents = Params()
-        for own in self.protections if self.adaptive else ():
-            for name, value in own.strategy.latent_init(model).items():
+        for protection in self.protections if self.adaptive else ():
+            for name, value in protection.strategy.latent_init(model).items():
                 layer, _, part = name.rpartition(".")
-                value = value.expand(pictures, *value.shape).clone() if own.strategy.latent_per_picture else value
-                held = value.to(model.get_buffer(name)).requires_grad_(own.strategy.optimize_latents)
-                setattr(model.get_submodule(layer), part, held)
-                if own.strategy.optimize_latents:
-                    latents[name] = held
+                value = value.expand(pictures, *value.shape).clone() if protection.strategy.latent_per_picture else value
+                guess = value.to(model.get_buffer(name)).requires_grad_(protection.strategy.optimize_latents)
+                setattr(model.get_submodule(layer), part, guess)
+                if protection.strategy.optimize_latents:
+                    latents[name] = guess
         return latents
 
     def imitation(self, gradient: Client, inverted: Params) -> Client:
-        """The client as the attacker imitates it who works with `inverted`."""
+        """Return the attacker's imitation of the client, given the update `inverted` that the attacker works with (`invert_update`)."""
         client = gradient
         for stage in STAGES:
-            for own in self.protections if self.adaptive else ():
-                if own.defense.stage == stage:
-                    client = own.strategy.surrogate(client, inverted)
+            for protection in self.protections if self.adaptive else ():
+                if protection.defense.stage == stage:
+                    client = protection.strategy.surrogate(client, inverted)
             if stage == "gradient":
                 client = self.protocol.client(client)
         return self.aggregation.merge_clients([client] * self.aggregation.members)
@@ -195,42 +152,49 @@ class Federation:
     @property
     def elementwise(self) -> bool:
         """Whether several guesses can be replayed at once."""
-        return self.protocol.elementwise and self.aggregation.elementwise and all(own.defense.elementwise for own in self.protections)
+        return (
+            self.protocol.elementwise
+            and self.aggregation.elementwise
+            and all(protection.defense.elementwise for protection in self.protections)
+        )
 
     @property
     def batchable(self) -> bool:
-        """Whether the attacker imitates what is made of one gradient of each guess, so that those of several settings can be shared."""
+        """Whether settings can share the gradients of guesses: the attacker's imitation is computed from one gradient of each guess."""
         return not self.adaptive or (self.elementwise and self.protocol.sends_gradient and self.aggregation.members == 1)
 
     @property
     def tells_pictures_apart(self) -> bool:
-        """Whether what arrives depends on the gradient of each picture, and not on their mean over the batch alone."""
+        """Whether the update depends on the gradient of each picture, and not only on the batch's mean gradient."""
         one_step = self.protocol.sends_gradient and self.aggregation.members == 1
-        return not one_step or any(own.defense.one_by_one for own in self.protections)
+        return not one_step or any(protection.defense.one_by_one for protection in self.protections)
 
     @property
     def same_model(self) -> bool:
-        """Whether the attacked model is that of every federation of this seed: no protection changes it, and it is the first round."""
+        """Whether the attacked model is the same for every federation of this seed: no protection changes it, and round 1 is attacked."""
         return self.attacked_round == 1 and not self.changes
 
     @property
     def sends_one_gradient(self) -> bool:
-        """Whether all that arrives is the gradient of one client's one step, in the first round, of a model that no protection changes."""
+        """Whether the server receives only the gradient of one client's single step, in the first round, of a model without changes."""
         return self.protocol.sends_gradient and self.aggregation.members == 1 and self.rounds == 1 and not self.changes
 
     @property
     def changes(self) -> bool:
         """Whether a protection changes the model."""
-        return any(type(own.defense).change is not Defense.change for own in self.protections)
+        return any(type(protection.defense).change is not Defense.change for protection in self.protections)
 
     def invert_update(self, received: Params, state: ClientState) -> Params:
-        """What the attacker works with in place of what it received from a client that carried `state`."""
+        """Return the update that the attacker works with, given the update `received` from a client with `state`."""
         reader = self.protections[-1].strategy.invert_update if self.adaptive and self.protections else None
         return reader(received, state) if reader else received
 
     def collusion(self, model: nn.Module, weights: Params) -> ClientState:
-        """What an accomplice adds to the state before a round in which it received these weights: its gradient, if a strategy uses it."""
-        if self.threat.accomplice is None or not any(own.strategy.colluding for own in self.protections):
+        """Return the accomplice's addition to the attacker's state: its gradient at these weights.
+
+        The result is empty without an accomplice, and where no strategy colludes.
+        """
+        if self.threat.accomplice is None or not any(protection.strategy.colluding for protection in self.protections):
             return {}
         some = next(iter(weights.values()))
         x, y = self.threat.accomplice
@@ -238,54 +202,56 @@ class Federation:
         return {ACCOMPLICE + name: g.detach() for name, g in gradient.items()}
 
     def entry_weights(self, received: Params, state: ClientState) -> Params:
-        """How much each entry counts when gradients are compared."""
+        """Return the weight of each entry in a comparison of gradients, by parameter; a parameter that is missing counts fully."""
         entry_weights = Params()
-        for own in self.protections if self.adaptive else ():
-            for name, weight in own.strategy.entry_weights(received, state).items():
+        for protection in self.protections if self.adaptive else ():
+            for name, weight in protection.strategy.entry_weights(received, state).items():
                 entry_weights[name] = entry_weights.get(name, 1) * weight
         return entry_weights
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """An update of the round as an average gradient; `seen.state` is what one client carried, on average.
+        """Return an update of the round as an average gradient.
 
-        So is what arrived of one client alone, each tensor by itself.
+        Args:
+            update: what the server received; tensors of a single client are converted each by itself.
+            seen: the round; `seen.state` is the state of one client, on average.
         """
-        one, shares = self._of_one(seen), self.aggregation.to_gradient(update, seen)
-        found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, one)
+        single, shares = self._single_client(seen), self.aggregation.to_gradient(update, seen)
+        found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, single)
         for name in (name for name in shares if OF in name):
             of = name_in_model(name)
-            found[name] = self.protocol.to_gradient({of: shares[name]}, one)[of]
+            found[name] = self.protocol.to_gradient({of: shares[name]}, single)[of]
         return found
 
     def naive(self, seen: Round) -> Params:
-        """What an attacker takes for the gradient who knows nothing of the protocol but its step."""
-        one = self._of_one(seen)
-        return self.protocol.naive(one.update, one)
+        """Return what a naive attacker takes for the gradient; it knows nothing of the protocol but its step size."""
+        single = self._single_client(seen)
+        return self.protocol.naive(single.update, single)
 
     def infer_state(self, seen: Round) -> ClientState:
-        """What one client carries after this round, on average, as far as the server can compute that."""
-        one = self._of_one(seen)
-        state = self.protocol.infer_state(replace(one, update=self.invert_update(one.update, one.state)))
-        for own in self.protections if self.adaptive else ():
-            state = own.strategy.infer_state(one.update, state)
+        """Return the state of one client after this round, on average, as far as the server can compute it."""
+        single = self._single_client(seen)
+        state = self.protocol.infer_state(replace(single, update=self.invert_update(single.update, single.state)))
+        for protection in self.protections if self.adaptive else ():
+            state = protection.strategy.infer_state(single.update, state)
         return state
 
     def client_weights(self, seen: Round) -> Params:
-        """The weights with which one client ended the round, on average: for a naive attacker those that the server sends next."""
-        one = self._of_one(seen)
-        one = replace(one, update=self.invert_update(one.update, one.state))
-        ended = self.protocol.client_weights(one) if self.adaptive else self.protocol.server_update(one)
+        """Return the weights with which one client ended the round, on average; a naive attacker takes the weights of the next round."""
+        single = self._single_client(seen)
+        single = replace(single, update=self.invert_update(single.update, single.state))
+        ended = self.protocol.client_weights(single) if self.adaptive else self.protocol.server_update(single)
         return {name: value.detach() for name, value in ended.items()}
 
     def server_update(self, seen: Round) -> Params:
-        """The weights of the next round."""
-        return {name: value.detach().requires_grad_() for name, value in self.protocol.server_update(self._of_one(seen)).items()}
+        """Return the server's weights for the next round."""
+        return {name: value.detach().requires_grad_() for name, value in self.protocol.server_update(self._single_client(seen)).items()}
 
-    def one(self, state: ClientState) -> ClientState:
-        """What the first client carries, out of the state of all."""
+    def client_state(self, state: ClientState) -> ClientState:
+        """Return the state of the first client, taken from the states of all clients."""
         return {name.removeprefix("0/"): value for name, value in state.items() if self.aggregation.members == 1 or name.startswith("0/")}
 
-    def _of_one(self, seen: Round) -> Round:
+    def _single_client(self, seen: Round) -> Round:
         share = self.aggregation.to_gradient(seen.update, seen)
         share = {name: value for name, value in share.items() if OF not in name}
         return Round(seen.weights, share, seen.state, -(-seen.count // self.aggregation.members))

@@ -1,4 +1,4 @@
-"""Forward differentiation without a word: what torch says the first time it is used is not for whoever reads our log."""
+"""Forward differentiation without the warnings that torch gives at its first use."""
 
 import warnings
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_forward_mode() -> Iterator[None]:
-    """Within it torch compiles its own formulas, by a way that it calls outdated, without saying so."""
+    """Ignore, within the block, torch's FutureWarning about the way in which it compiles its own formulas."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield

@@ -1,14 +1,14 @@
-"""An attack that cannot work on a setting, by construction: an outcome of its own, which is neither an answer nor a failure."""
+"""An attack that cannot work in a setting, by construction: an outcome that is neither an answer nor a failure."""
 
 
 class DoesNotApplyError(ValueError):
-    """This attack cannot work on this setting. The message is a sentence for the page: why, and what would work.
+    """The attack cannot work in this setting. The message is a sentence for the page: why, and what would help.
 
-    An attack raises it where that is certain from the model, the size of the batch and which parts of the update arrived, whatever the
-    pictures are: the layer that it reads is missing or is followed by another activation, the batch has too many pictures, nothing was
-    sent for that layer. An attack that tried and failed gives an answer instead: its picture, or grey, and what went wrong as an event.
+    An attack raises this error where the model, the batch size and the parts of the update that arrived exclude an answer, whatever the
+    pictures are: the layer that it reads is missing, another activation follows the layer, the batch has too many pictures, or nothing was
+    sent for the layer. An attack that tried and failed gives an answer instead: its picture, or gray, and the failure as an event.
     """
 
 
 class UnreadableLabelsError(DoesNotApplyError):
-    """The update says no labels, and this attack needs them: granted labels would make it apply. The message says why."""
+    """The update shows no labels, and the attack needs them; it would apply with granted labels. The message says why."""

@@ -1,4 +1,4 @@
-"""A network that learns to undo the updates of one model, whatever protects them: features, training, error."""
+"""A network that learns to undo the updates of one model, with any protection: features, training, error."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -15,14 +15,14 @@ from leakage.engine.core import Params, generator
 from leakage.engine.stopping import StoppedError
 from leakage.engine.weights import drawing
 
-MOST_ENTRIES = 200_000  # of an update: the matrix of signs has so many rows
-MEAN, SPREAD = "features.mean", "features.spread"  # in a file of weights, beside those of the network
+MOST_ENTRIES = 200_000  # in an update: each entry is a row of the matrix of signs
+MEAN, SPREAD = "features.mean", "features.spread"  # names in a file of weights, beside the network's parameters
 TOO_LARGE = "Only models of at most {:,} weights can be undone by a trained network, this one has {:,}. Choose a smaller model."
 OTHER = "This file is of another network: it has {}, expected was {}. Train it anew, or put back the file that belongs to its card."
 
 
 def weights_hash(weights: Params) -> str:
-    """What tells the weights of one model from those of any other: a sha256 of names, shapes and numbers."""
+    """Return a sha256 of the names, shapes and numbers of a model's weights, which identifies them."""
     digest = hashlib.sha256()
     for name, value in weights.items():
         digest.update(f"{name}{tuple(value.shape)}".encode() + value.detach().cpu().float().contiguous().numpy().tobytes())
@@ -31,9 +31,14 @@ def weights_hash(weights: Params) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """Of an inverter: entries of an update (d), features (m), hidden units, and what it answers: pictures (B, C, H, W).
+    """The sizes of an inverter.
 
-    seed  of the signs, of the first weights, and of the order in which examples come
+    Args:
+        entries: numbers in an update, d
+        features: numbers that the network takes, m
+        hidden: hidden units
+        pictures: (B, C, H, W) of its output
+        seed: of the signs, of the initial weights, and of the order of the examples
     """
 
     entries: int
@@ -43,15 +48,16 @@ class Shape:
     seed: int
 
     def network(self) -> nn.Sequential:
-        """The untrained network, m -> hidden -> B C H W in [0, 1]."""
+        """Return the untrained network, m -> hidden -> B C H W in [0, 1]."""
         with drawing(self.seed, "inverter"):
             size = torch.Size(self.pictures).numel()
             return nn.Sequential(nn.Linear(self.features, self.hidden), nn.ReLU(), nn.Linear(self.hidden, size), nn.Sigmoid())
 
     def project(self, update: Params) -> Tensor:
-        """An update as m numbers: the direction of each tensor, all together times a fixed random matrix of signs.
+        """Return the m features of an update: the normalized tensors, concatenated, times a fixed random matrix of signs.
 
-        The matrix keeps inner products about as they are; by its direction a tensor of small entries counts as much as one of large ones.
+        The matrix approximately keeps inner products. After normalization, a tensor of small entries counts as much as a tensor of large
+        ones.
         """
         directions = [value.detach().cpu().float().flatten() for value in update.values()]
         flat = torch.cat([value / value.norm().clamp(min=1e-30) for value in directions])
@@ -62,7 +68,7 @@ class Shape:
 
 @lru_cache(maxsize=2)
 def signs(entries: int, features: int, seed: int) -> Tensor:
-    """A matrix (d, m) of 1 and -1, always the same of a seed."""
+    """Return a matrix (d, m) of 1 and -1, the same at each call with this seed."""
     if entries > MOST_ENTRIES:
         raise ValueError(TOO_LARGE.format(MOST_ENTRIES, entries))
     drawn = torch.randint(0, 2, (entries, features), generator=generator(seed, "signs"), dtype=torch.int8)
@@ -70,13 +76,17 @@ def signs(entries: int, features: int, seed: int) -> Tensor:
 
 
 class Inverter:
-    """A trained network with the features that it takes. Called with an update it answers pictures (B, C, H, W).
+    """A trained network with its features; called with an update, it returns pictures (B, C, H, W).
 
-    knowledge  what it was trained on, for who is to know what the attacker has learned
+    Args:
+        shape: its sizes.
+        state: the parameters of the network, and the mean and spread of its features.
+        name: the file, for messages.
+        knowledge: what the network was trained on, for the threat model table.
     """
 
     def __init__(self, shape: Shape, state: Params, name: str, knowledge: str = "") -> None:
-        """Raises CheckpointError when the numbers are not those of such a network."""
+        """Check the parameters and load them. Raises CheckpointError where they do not fit the shape or are not finite."""
         self.shape, self.network, self.knowledge = shape, shape.network().eval(), knowledge
         state = {key: value.float() for key, value in state.items()}
         wanted = {key: value.shape for key, value in self.network.state_dict().items()} | {
@@ -86,8 +96,8 @@ class Inverter:
         for key, size in wanted.items():
             found = state.get(key)
             if found is None or found.shape != size or not bool(torch.isfinite(found).all()):
-                told = "no" if found is None else f"{tuple(found.shape)} numbers, or such that are not finite, as"
-                raise CheckpointError(f"{name}: {OTHER.format(f'{told} {key}', tuple(size))}")
+                problem = "no" if found is None else f"{tuple(found.shape)} numbers, or such that are not finite, as"
+                raise CheckpointError(f"{name}: {OTHER.format(f'{problem} {key}', tuple(size))}")
         self.mean, self.spread = state.pop(MEAN), state.pop(SPREAD)
         self.network.load_state_dict(state)
 
@@ -97,13 +107,13 @@ class Inverter:
 
     @torch.no_grad()
     def answers(self, features: Tensor) -> Tensor:
-        """Of features (N, m) the pictures (N, B, C, H, W)."""
+        """Return the pictures (N, B, C, H, W) for features (N, m)."""
         x: Tensor = self.network((features - self.mean) / self.spread)
         return x.view(-1, *self.shape.pictures)
 
 
 def closest_order(found: Tensor, truth: Tensor) -> Tensor:
-    """Of N answers (N, B, ...) the order of the true pictures (N, B, ...) for which each one's mean squared error is least: (N, B)."""
+    """Return, for N answers (N, B, ...), the order of the true pictures (N, B, ...) with the least mean squared error: indices (N, B)."""
     count = truth.shape[1]
     if count == 1:
         return torch.zeros(len(truth), 1, dtype=torch.long)
@@ -112,9 +122,9 @@ def closest_order(found: Tensor, truth: Tensor) -> Tensor:
 
 
 def least_error(found: Tensor, truth: Tensor) -> Tensor:
-    """The mean squared error of N answers (N, B, C, H, W) at the order of the true pictures that makes it least: (N, B).
+    """Return the mean squared errors (N, B) of N answers (N, B, C, H, W), with the true pictures in the order that makes them least.
 
-    Nobody can say which picture of a batch came first. By the assignment of least cost (Kuhn 1955, "Hungarian").
+    The order of pictures in a batch is unknown. It is found as the assignment of least cost (Kuhn 1955, "Hungarian").
     """
     order = closest_order(found, truth)
     return (found - truth[torch.arange(len(truth))[:, None], order]).square().flatten(2).mean(2)
@@ -122,7 +132,13 @@ def least_error(found: Tensor, truth: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How often it goes through the examples, Adam's first step size, and how many examples one step has."""
+    """How an inverter is trained.
+
+    Args:
+        epochs: passes through the examples
+        rate: Adam's initial step size
+        batch: examples per step
+    """
 
     epochs: int
     rate: float
@@ -131,7 +147,12 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """Where a training stands: epochs done, and the mean squared error on what it learns from."""
+    """The progress of a training.
+
+    Args:
+        done: epochs done
+        loss: mean squared error on the training examples
+    """
 
     done: int
     loss: float
@@ -140,10 +161,19 @@ class Epoch:
 def learn(
     shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, should_stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Epoch | Params]:
-    """Train on features (N, m) and pictures (N, B, C, H, W): every Epoch, then the state for `Inverter`.
+    """Train an inverter; yield an Epoch after each epoch and at the end the state for `Inverter`.
 
-    Adam, a rate that falls along a cosine, the error at the best order of the pictures. Raises StoppedError when `should_stop()` returns
-    True.
+    The optimizer is Adam with a rate that falls along a cosine; the loss is the error for the best order of the pictures.
+
+    Args:
+        shape: sizes of the inverter.
+        features: (N, m).
+        pictures: (N, B, C, H, W).
+        recipe: how to train.
+        should_stop: called before each step.
+
+    Raises:
+        StoppedError: `should_stop()` returned True.
     """
     epochs, batch = recipe.epochs, recipe.batch
     network, rng = shape.network(), generator(shape.seed, "examples")
@@ -168,5 +198,5 @@ def learn(
 
 
 def mean_picture_error(pictures: Tensor, truth: Tensor) -> float:
-    """What somebody would reach who answers with the mean of the pictures (N, ...) that were learned from, and looks at no update."""
+    """Return the mean squared error of the mean training picture against the truth: the baseline of an attacker that ignores the update."""
     return float(F.mse_loss(pictures.mean(0).expand_as(truth), truth))

@@ -175,7 +175,7 @@ class _Server:
                 single=lambda x, y: replayed(weights, x, y, replay_state)[0],
                 several=self._replay_several(weights, replay_state, update),
                 to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
-                simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.one(m))),
+                simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.client_state(m))),
                 from_gradients=self._replay_gradients(weights, state, update),
                 rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
                 rehearses_each=federation.tells_pictures_apart,

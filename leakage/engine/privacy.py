@@ -38,7 +38,7 @@ def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | N
         federation: protocol, protections and number of rounds.
         weights: the model's parameters, by name.
     """
-    for protection in sorted(federation.protections, key=lambda protection: protection.place):
+    for protection in sorted(federation.protections, key=lambda protection: protection.index):
         defense = protection.defense
         passes = int(getattr(federation.protocol, "epochs", 1)) if defense.stage == "gradient" else 1
         uses, unit = federation.rounds * passes, defense.privacy_unit()

@@ -4,8 +4,9 @@ from functools import partial
 
 from torch import Tensor, nn
 
+from leakage.engine.client_protections import STAGES
 from leakage.engine.core import Client, ClientState, Params, Update, generator
-from leakage.engine.federation import STAGES, Federation
+from leakage.engine.federation import Federation
 
 
 def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params, received: Params, *, seed: int) -> Client:
@@ -31,7 +32,7 @@ def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params
         for stage in STAGES:
             for protection in federation.protections:
                 if protection.defense.stage == stage:
-                    step_rng = partial(generator, seed, "rehearsal", protection.place, protection.defense.id, number)
+                    step_rng = partial(generator, seed, "rehearsal", protection.index, protection.defense.id, number)
                     client = protection.defense.rehearse(client, model, step_rng, received)
             if stage == "gradient":
                 client = federation.protocol.client(client, partial(generator, seed, "rehearsal", number))

@@ -25,7 +25,7 @@ def with_learned(seen: Observation, setting: Federation) -> Observation:
     """What the server holds, and beside it the network that was trained behind the protections for who knows them, else behind none."""
     if not setting.sends_one_gradient:
         return _given(seen, ONE_GRADIENT)
-    acting = sorted(setting.protections, key=lambda own: own.place) if setting.adaptive else ()
+    acting = sorted(setting.protections, key=lambda own: own.index) if setting.adaptive else ()
     behind = [{"id": own.defense.id, "fields": asdict(own.defense)} for own in acting]
     known, victim = list(inverters().values()), weights_hash(seen.received.weights)
     words = " and ".join(own.defense.short or own.defense.title for own in acting) or "no protection"

@@ -12,8 +12,8 @@ from leakage.data.checkpoints import Card, Stage
 from leakage.data.images import Rows, datasets, training_pictures
 from leakage.engine import accounting, federated_training
 from leakage.engine.client import weights_of
+from leakage.engine.client_protections import Protection, changed, stacked
 from leakage.engine.federated_training import Pictures, Progress, State, TrainingError
-from leakage.engine.federation import Protection, changed, stacked
 from leakage.engine.recipe import TrainingRecipe
 from leakage.runs.event_parts import TrainingPrivacy, finite
 from leakage.spec.experiment import Part
@@ -82,7 +82,7 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
     """
     mine = min(len(held) for held in federated_training.partition(torch.zeros(pictures), recipe_of(training)))
     weights = weights_of(build(training)).values()
-    for own in sorted(protections(training), key=lambda own: own.place):
+    for own in sorted(protections(training), key=lambda own: own.index):
         local = own.defense.stage == "gradient"  # else it acts once per round, on what all pictures did together
         passes = training.rounds * (training.local_epochs if local else 1)
         steps, rate = (passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)) if local else (passes, 1.0)
