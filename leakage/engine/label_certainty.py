@@ -1,9 +1,9 @@
-"""How certain labels are: the fraction that rehearsals expect to be right, corrected by how much was right where they expected it.
+"""The certainty of labels: the fraction that rehearsals expect to be right, calibrated on readings with known labels.
 
-Rehearsals are played with made-up pictures, and those of a naive attacker without the protection, so they expect too much or too little.
+Rehearsals use made-up pictures, and a naive attacker's rehearsals leave out the protection, so they expect too much or too little.
 logit(certainty) = logit(g) + COEFFICIENT (logit(p) - logit(g)), where p is the fraction expected and g the fraction that a guess gets
-right. An attacker that knows nothing says the certainty of a guess. COEFFICIENT was fitted to readings with known labels. Their networks,
-stages of training and pictures are others than those that test it: benchmarks/published/label_certainty.py.
+right. An attacker without knowledge has the certainty of a guess. COEFFICIENT was fitted to readings with known labels. Their networks,
+stages of training and pictures differ from those that test it: benchmarks/published/label_certainty.py.
 Source: Platt 1999, section 2 (probabilities from a classifier's output by a fitted sigmoid).
 """
 
@@ -14,20 +14,20 @@ from torch import Tensor
 from leakage.engine.label_counts import expected_right, guessed_right
 
 COEFFICIENT = 0.906
-CLOSEST = 1e-12  # to 0 and to 1 that an expectation counts
+CLOSEST = 1e-12  # least distance of an expectation from 0 and from 1
 
 
 def certainty_of(labels: Tensor, probabilities: Tensor) -> float:
-    """The fraction, 0 to 1, of labels (B,) that is expected to be right, given the rehearsals' P(n_c = k) (K, B + 1)."""
+    """Return the fraction of labels (B,) that is expected to be right, given the rehearsals' P(n_c = k), (K, B + 1)."""
     return calibrated(expected_right(labels, probabilities), guessed_right(len(labels), len(probabilities)))
 
 
 def calibrated(expected: float, guessed: float) -> float:
-    """The fraction, 0 to 1, that was right where rehearsals expected this fraction and a guess would get the other."""
+    """Return the fraction that is right, given the fraction that rehearsals expect and the fraction that a guess gets right."""
     return 1 / (1 + math.exp(-(logit(guessed) + COEFFICIENT * (logit(expected) - logit(guessed)))))
 
 
 def logit(p: float) -> float:
-    """log(p / (1 - p)), finite at 0 and 1 as well."""
+    """Return log(p / (1 - p)), finite at 0 and 1 as well."""
     p = min(max(p, CLOSEST), 1 - CLOSEST)
     return math.log(p / (1 - p))

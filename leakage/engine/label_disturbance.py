@@ -1,4 +1,4 @@
-"""What an update shows by itself of having been changed after it was computed, and the same change made to another last layer."""
+"""Signs in an update that it was changed after it was computed, and the same change applied to another last layer."""
 
 from dataclasses import dataclass
 
@@ -8,24 +8,28 @@ from torch import Tensor
 from leakage.engine.core import generator
 from leakage.engine.label_probes import Head
 
-FEW, ROUNDING = 0.01, 1e-4  # what counts as no zeros, and as no error of a column's sum, as shares
-AT_MOST = 1.2  # of the entries' size: noise makes columns add up to no more
-EQUAL, ROWS = 1e-6, 3  # sizes that differ by less, relatively, are equal; in so many rows they are not at random
-SHORTEST = 0.01  # fraction of its length that a gradient hidden in noise may have kept
+FEW, ROUNDING = 0.01, 1e-4  # smaller fractions count as no zeros, and as no error in a column's sum
+AT_MOST = 1.2  # of the entries' root mean square: larger column sums are not explained by noise
+EQUAL, ROWS = 1e-6, 3  # sizes with a smaller relative difference are equal; equal largest entries in so many rows are no coincidence
+SHORTEST = 0.01  # least fraction of its length that a gradient hidden in noise may have kept
 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """What an update shows by itself of having been changed: of dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T every column adds up to 0.
+    """Signs of a change in a last layer's gradient; every column of an unchanged dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T adds up to 0.
 
-    zeros, bias_zeros   fraction of entries that are 0, of weight and bias, but for rows and columns of zeros alone
-    scattered           whether the entries that are 0 look as if drawn at random: classes and features have about as many of them
-    limited, bias_limited   fraction of entries of the largest size, where at least three rows have some: a limit cut them off
-    uneven              whether columns add up to more than noise can explain: entries were scaled one by one
-    deviation           of noise that would explain the columns' sums; 0 where entries lack, were cut off or are rounding.
-                        Or of noise that would explain why readings contradict each other (`RehearsalSetup.explain`)
-    shortest            fraction of its length that the gradient may have kept before noise was added. What adds noise mostly limits the
-                        length first, and where most of an update is noise, its own length does not show that
+    Args:
+        zeros: fraction of the weight's entries that are 0, without columns of zeros
+        bias_zeros: fraction of the bias's entries that are 0
+        scattered: whether the zeros look as if drawn at random: all classes and all features have about equally many
+        limited: fraction of the weight's entries that have the largest size, where at least three rows have such entries: a limit cut them
+            off
+        bias_limited: the same for the bias
+        uneven: whether the columns' sums are too large to be noise: entries were scaled individually
+        deviation: standard deviation of noise that would explain the columns' sums; 0 where entries are missing or cut off, and where
+            rounding explains the sums. Alternatively, that of noise that would explain contradictory readings (`RehearsalSetup.explain`)
+        shortest: least fraction of its length that the gradient may have kept before noise was added. A protection that adds noise usually
+            limits the length first; where most of an update is noise, its length does not show that
     """
 
     zeros: float = 0.0
@@ -39,7 +43,12 @@ class Disturbance:
 
     @staticmethod
     def of(last: Head, *, plain: bool = True) -> "Disturbance":
-        """That of the last layer of an update. Where an activation follows it (not `plain`), its columns' sums say nothing."""
+        """Return the disturbance of the last layer of an update.
+
+        Args:
+            last: the last layer.
+            plain: whether its outputs are the logits. If an activation follows, the columns' sums show nothing and are left out.
+        """
         there = last.weight_gradient != 0
         inside = there[there.any(1)][:, there.any(0)]  # a class or a feature may be 0 by itself
         lacks = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
@@ -60,12 +69,13 @@ class Disturbance:
 
     @property
     def none(self) -> bool:
+        """Whether there is no sign of a change."""
         return self == Disturbance()
 
     def apply(self, weight_gradient: Tensor, rows: Tensor | None, seed: int) -> tuple[Tensor, Tensor | None]:
-        """The same done to another last layer: noise is added, then as many entries are 0, and as many of the largest cut off.
+        """Return another last layer's gradient with the same change: the same noise, fraction of zeros, and fraction of entries cut off.
 
-        Before that it is shortened at random, at most to the fraction `shortest` of its length, uniformly by the logarithm.
+        Before that, the gradient is shortened by a random factor between `shortest` and 1, uniform in its logarithm.
         """
         rng = generator(0, "label disturbance", seed)
         left = self.shortest ** float(torch.rand((), generator=rng))
@@ -73,45 +83,45 @@ class Disturbance:
         changed = _cut(self._dropped(self._noisy(weight_gradient, rng), self.zeros, rng), self.limited)
         return changed, None if rows is None else _cut(self._dropped(self._noisy(rows, rng), self.bias_zeros, rng), self.bias_limited)
 
-    def _dropped(self, values: Tensor, share: float, rng: torch.Generator) -> Tensor:
-        """The values, that share of them set to 0: drawn at random (`scattered`), or the smallest."""
-        return values * (torch.rand(values.shape, generator=rng) >= share) if self.scattered else _pruned(values, share)
+    def _dropped(self, values: Tensor, fraction: float, rng: torch.Generator) -> Tensor:
+        """Return the values with a fraction of them set to 0: random ones where the zeros are `scattered`, otherwise the smallest."""
+        return values * (torch.rand(values.shape, generator=rng) >= fraction) if self.scattered else _pruned(values, fraction)
 
     def _noisy(self, values: Tensor, rng: torch.Generator) -> Tensor:
         return values + self.deviation * torch.randn(values.shape, generator=rng).double()
 
 
 def intact(last: Head, *, plain: bool = True) -> bool:
-    """Whether nothing shows that the last layer's gradient was changed after it was computed, but for its length."""
+    """Return whether the last layer's gradient shows no sign of a change after it was computed; a change of its length would not show."""
     return Disturbance.of(last, plain=plain).none
 
 
-def _pruned(values: Tensor, share: float) -> Tensor:
-    """The values, that share of the smallest set to 0."""
-    dropped = round(share * values.numel())
+def _pruned(values: Tensor, fraction: float) -> Tensor:
+    """Return the values with the smallest fraction of them set to 0."""
+    dropped = round(fraction * values.numel())
     if dropped == 0:
         return values
     return values * (values.abs() > values.abs().flatten().kthvalue(min(dropped, values.numel())).values)
 
 
 def _scattered(there: Tensor) -> bool:
-    """Whether the entries that are there (K, D) scatter over classes and features as entries drawn at random do (index of dispersion)."""
-    share = float(there.double().mean())
-    return 0 < share < 1 and all(
-        abs(float(lines.double().sum(1).var()) / (lines.shape[1] * share * (1 - share)) - 1) < 4 * (2 / len(lines)) ** 0.5
+    """Return whether the nonzero entries (K, D) scatter over classes and features as if drawn at random (index of dispersion)."""
+    fraction = float(there.double().mean())
+    return 0 < fraction < 1 and all(
+        abs(float(lines.double().sum(1).var()) / (lines.shape[1] * fraction * (1 - fraction)) - 1) < 4 * (2 / len(lines)) ** 0.5
         for lines in (there, there.T)
     )
 
 
 def _limited(values: Tensor) -> float:
-    """The share of the values (K, D) that have the largest size, if these are in three rows or more; else 0."""
+    """Return the fraction of the values (K, D) that have the largest size, if these lie in at least ROWS rows; otherwise 0."""
     largest = values.abs() >= values.abs().max() * (1 - EQUAL)
     return float(largest.double().mean()) if bool(values.any()) and int(largest.any(1).sum()) >= ROWS else 0.0
 
 
-def _cut(values: Tensor, share: float) -> Tensor:
-    """The values, that share of the largest cut off at the smallest of them."""
-    count = round(share * values.numel())
+def _cut(values: Tensor, fraction: float) -> Tensor:
+    """Return the values with the largest fraction of them limited to the size of the smallest of these."""
+    count = round(fraction * values.numel())
     if count == 0:
         return values
     limit = float(values.abs().flatten().kthvalue(values.numel() - count + 1).values)
