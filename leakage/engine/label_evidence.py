@@ -1,7 +1,7 @@
-"""What one update's last layer says of every class, as numbers that grow or fall with the class's count; and the fit from these to counts.
+"""Readings of an update's last layer for each class, which grow or fall with the class's count; and the linear fit from readings to counts.
 
-Row c of the weight's gradient is (1/B) sum_b (p_bc - [y_b = c]) h_b, about (pbar_c - n_c / B) h with the batch's mean feature h: every
-entry of the row says the same as the bias, over and over. Which of these readings a protection leaves, and how well, `fit` finds out.
+Row c of the weight's gradient is (1/B) sum_b (p_bc - [y_b = c]) h_b, about (pbar_c - n_c / B) h with the batch's mean feature h. So every
+entry of the row carries the same information as the bias. Which of these readings survive a protection, and how well, `fit` finds out.
 """
 
 from typing import NamedTuple
@@ -12,17 +12,21 @@ from torch import Tensor
 TINY = 1e-30
 STEPS = 3  # of the power iteration that finds the direction that all rows share
 RIDGE = 1e-6
-ORDINAL = 8  # readings, the last ones of all, that stay as they are where a protection stretches some rows or entries
-FOLDS = 4  # of the rehearsals, by which a fit is tested
-UNLIKE = 0.01  # share of every reading's variance that no other reading has
-RESEMBLES = 0.1  # of the largest weight of a rehearsal: those of less do not resemble the update
-LEAST = 1e-4  # variance of a count: nothing is known better than to 0.01
+ORDINAL = 8  # number of last readings that a protection does not change when it scales some rows or entries
+FOLDS = 4  # of the cross-validation over rehearsals
+UNLIKE = 0.01  # fraction of every reading's variance that is independent of the other readings
+RESEMBLES = 0.1  # of the largest weight of a rehearsal: rehearsals of a smaller weight do not resemble the update
+LEAST = 1e-4  # least variance of a count: no count is known better than to 0.01
 
 
 class CountFit(NamedTuple):
     """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected.
 
-    tested  (S, K), what fits to other rehearsals expect of each rehearsal
+    Args:
+        weights: (F,)
+        base: variance of a count that is expected to be 0
+        growth: growth of the variance with the expected count
+        tested: (S, K), the counts of each rehearsal as expected by fits to other rehearsals
     """
 
     weights: Tensor
@@ -31,21 +35,28 @@ class CountFit(NamedTuple):
     tested: Tensor
 
     def __call__(self, evidence: Tensor) -> Tensor:
-        """Expected counts (K,)."""
+        """Return the expected counts (K,), given evidence (K, F)."""
         return evidence @ self.weights
 
     def variance(self, expected: Tensor) -> Tensor:
-        """Those of counts of which so many are expected."""
+        """Return the variances of counts, given their expected values."""
         return (self.base + self.growth * expected.clamp(min=0)).clamp(min=LEAST)
 
 
 def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
-    """(K, F) of the weight's gradient (K, D) and the bias's (K,), given a mean feature (D,) and a mean prediction (K,).
+    """Return the readings (K, F) of a last layer's gradient.
 
-    By class: the row along the mean feature, all entries or those alone that are not 0; its lowest entry; along the direction that all
-    rows share; its length; the bias. Each of these as it is, and as a multiple of what all negative ones add up to. The last ORDINAL
-    compare more than they measure: the signs of the first, of the bias and of the lowest entry; the row's sum and its lowest entry beside
-    its own size; whether its lowest entry is among the B lowest; the mean prediction; and 1.
+    For each class: its row along the mean feature, over all entries and over nonzero entries only; the row's lowest entry; its component
+    along the direction that all rows share; its length; the bias. Each of these appears as it is and divided by the sum of its negative
+    values. The last ORDINAL readings compare rather than measure: the signs of the first reading, of the bias and of the lowest entry; the
+    row's sum and its lowest entry relative to its own size; whether its lowest entry is among the B lowest; the mean prediction; and 1.
+
+    Args:
+        weight_gradient: (K, D).
+        rows: the gradient of the bias, (K,), or None.
+        feature: the mean feature, (D,).
+        prediction: the mean prediction, (K,).
+        batch_size: B.
     """
     square = feature.dot(feature).clamp(min=TINY)
     along = weight_gradient @ feature / square
@@ -75,24 +86,30 @@ def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, pred
 
 
 def size_of(weight_gradient: Tensor, rows: Tensor | None) -> Tensor:
-    """Numbers (2,) that tell updates apart whatever their classes: the log of the weight's gradient's length, and how few rows hold it."""
+    """Return two numbers that distinguish updates, whatever their classes: log of the gradient's length, and how few rows hold it."""
     squares = weight_gradient.square().sum(1)
     total = squares.sum().clamp(min=TINY)
     return torch.stack([total.log() / 2, (squares.square().sum().clamp(min=TINY * TINY) / total.square()).log() / 2])
 
 
 def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
-    """Weighted least squares of counts (S, K) by evidence (S, K, F), whose last reading is 1, with a weight (S,) for each rehearsal.
+    """Return the weighted least squares fit of counts by evidence.
 
-    How much of the fit is random is seen by cross-validation: counts are expected by fits to the other rehearsals, and the true counts'
-    coefficient over these, 0 to 1, shrinks the whole fit. Behind noise that hides all counts it is 0, and every class is as likely as any.
-    The squared errors left are fitted themselves: base + growth * expected. Source of the shrinkage: Copas 1983, section 3.
+    Cross-validation shows how much of the fit is random: fits to the other rehearsals predict the counts of each rehearsal, and the
+    regression coefficient, 0 to 1, of the true counts on these predictions shrinks the whole fit. Behind noise that hides all counts the
+    coefficient is 0, and every class is equally likely. The remaining squared errors are fitted too: base + growth * expected. Source of
+    the shrinkage: Copas 1983, section 3.
+
+    Args:
+        given: evidence (S, K, F), whose last reading is 1.
+        counts: (S, K).
+        likeness: the weight of each rehearsal, (S,).
     """
     scale = given.flatten(0, 1).square().mean(0).sqrt().clamp(min=TINY)
     unit = given / scale  # (S, K, F)
     weighted = unit * likeness[:, None, None]
     ridge = RIDGE * counts.shape[1] * likeness.sum() * torch.eye(given.shape[2], dtype=given.dtype)
-    folds = [slice(place, None, FOLDS) for place in range(FOLDS)]
+    folds = [slice(start, None, FOLDS) for start in range(FOLDS)]
     sums = [(torch.einsum("skf,skg->fg", weighted[f], unit[f]), torch.einsum("skf,sk->f", weighted[f], counts[f])) for f in folds]
     left, right = ridge + torch.stack([square for square, _ in sums]).sum(0), torch.stack([product for _, product in sums]).sum(0)
     expected = torch.empty_like(counts)
@@ -111,18 +128,19 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
 
 def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
     """Return the coefficient, 0 to 1, and the offset of the weighted straight line of y over x, (N,) each."""
-    share = weight / weight.sum()
-    across, up = x - (share * x).sum(), y - (share * y).sum()
-    coefficient = float((share * across * up).sum() / (share * across.square()).sum().clamp(min=TINY))
+    fraction = weight / weight.sum()
+    across, up = x - (fraction * x).sum(), y - (fraction * y).sum()
+    coefficient = float((fraction * across * up).sum() / (fraction * across.square()).sum().clamp(min=TINY))
     coefficient = min(max(coefficient, 0.0), 1.0)
-    return coefficient, float((share * (y - coefficient * x)).sum())
+    return coefficient, float((fraction * (y - coefficient * x)).sum())
 
 
 class Misfit(NamedTuple):
-    """How strongly an update's readings contradict each other: their squared distance, see `misfit`, over that of rehearsals.
+    """How strongly an update's readings contradict each other: their squared distance (`misfit`), relative to rehearsals.
 
-    usual   over the mean of the rehearsals; 1 at least
-    most    over the largest of all rehearsals that resemble the update
+    Args:
+        usual: relative to the mean of the rehearsals; at least 1
+        most: relative to the largest distance of a rehearsal that resembles the update
     """
 
     usual: float
@@ -130,27 +148,34 @@ class Misfit(NamedTuple):
 
 
 def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> Misfit:
-    """How strongly an update's readings (K, F) contradict each other.
+    """Return how strongly an update's readings contradict each other.
 
-    Of every count n the F readings that are expected, a + b n + c n^2, and their covariance are those of the rehearsals, (S, K, F) with
-    counts (S, K) and a weight (S,) for each. Their squared Mahalanobis distance from the readings received, given the counts found (K,),
-    has a mean over the classes; of rehearsals the same is known. Variances are enlarged by its ratio to their mean.
-    Source: Birge 1932 (the ratio of consistency by which errors are multiplied when measurements scatter more than these allow).
+    The rehearsals give the expected readings for a count n, a + b n + c n^2, and the covariance of the F readings. The squared Mahalanobis
+    distance of the received readings from the readings expected at the counts found is averaged over the classes, and compared with the
+    same mean for rehearsals. Variances are enlarged by the ratio of the two. Source: Birge 1932 (the ratio of consistency by which errors
+    are multiplied when measurements scatter more than these allow).
+
+    Args:
+        given: readings of the rehearsals, (S, K, F).
+        counts: of the rehearsals, (S, K).
+        likeness: the weight of each rehearsal, (S,).
+        received: readings of the update, (K, F).
+        found: counts found for the update, (K,).
     """
     weight = likeness.repeat_interleave(counts.shape[1]).unsqueeze(1)
     flat, base = given[..., :-1].flatten(0, 1), _powers(counts.flatten())  # the last reading is 1
     curve = torch.linalg.lstsq(base * weight.sqrt(), flat * weight.sqrt()).solution
     left = flat - base @ curve
     covariance = (left * weight).T @ left / weight.sum()
-    least = LEAST * (flat.var(0) + LEAST * flat.square().mean(0))  # no reading shows a count better than `fit` says
+    least = LEAST * (flat.var(0) + LEAST * flat.square().mean(0))  # no reading determines a count better than `fit` assumes
     scale = (covariance.diagonal() + least).clamp(min=TINY).sqrt()
     inverse = torch.linalg.inv(covariance / scale / scale[:, None] + UNLIKE * torch.eye(len(scale), dtype=flat.dtype))
     off = (received[:, :-1] - _powers(found) @ curve) / scale
-    own = float(((off @ inverse) * off).sum(1).mean())
+    distance = float(((off @ inverse) * off).sum(1).mean())
     each = ((left / scale @ inverse) * (left / scale)).sum(1).view(len(given), -1).mean(1)  # (S,)
     usual = float((each * likeness).sum() / likeness.sum())
     most = float(each[likeness > RESEMBLES * likeness.max()].max())
-    return Misfit(max(own / max(usual, TINY), 1.0), own / max(most, TINY))
+    return Misfit(max(distance / max(usual, TINY), 1.0), distance / max(most, TINY))
 
 
 def _powers(counts: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The last layer as the server holds it, and what the model makes of probe pictures: what every rule of labels begins with."""
+"""The last layer as the server knows it, and the model's predictions on probe pictures: the start of every rule for labels."""
 
 import math
 from typing import NamedTuple
@@ -12,18 +12,29 @@ from leakage.engine.core import Observation, generator
 from leakage.engine.logit_layer import last_layer
 from leakage.engine.random_layer import drawn
 
-PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # probe pictures: 64 of 32 x 32, fewer of larger ones
+PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # number of probe pictures: 64 of 32 x 32, fewer larger ones, at least 16
 
 
 class Predictions(NamedTuple):
-    """What the model makes of the probe pictures: logits (P, K) and the features that enter the last layer (P, D)."""
+    """The model's outputs on probe pictures.
+
+    Args:
+        logits: (P, K)
+        features: (P, D), the inputs of the last layer
+    """
 
     logits: Tensor
     features: Tensor
 
 
 class Head(NamedTuple):
-    """The last layer, a row per class: its weight and that weight's gradient (K, D), and the gradient of its bias (K,) or None."""
+    """The last layer, with a row for each class.
+
+    Args:
+        weight: (K, D)
+        weight_gradient: (K, D)
+        bias: the gradient of the bias, (K,), or None
+    """
 
     weight: Tensor
     weight_gradient: Tensor
@@ -31,25 +42,25 @@ class Head(NamedTuple):
 
 
 def head(seen: Observation) -> Head:
-    """The last layer as the server holds it. One output z, for two classes, stands for the logits (0, z): its row beside one of zeros."""
+    """Return the last layer as the server knows it; a single output z for two classes becomes two rows, for the logits (0, z)."""
     weight, bias = last_layer(seen)
     gradient = seen.as_gradient()
-    own, weight_gradient, rows = (
+    layer_weight, weight_gradient, rows = (
         seen.received.weights[weight].detach(),
         gradient[weight].detach(),
         gradient[bias].detach() if bias else None,
     )
-    if len(own) == seen.batch.num_classes:
-        return Head(own, weight_gradient, rows)
+    if len(layer_weight) == seen.batch.num_classes:
+        return Head(layer_weight, weight_gradient, rows)
     return Head(
-        torch.cat([torch.zeros_like(own), own]),
+        torch.cat([torch.zeros_like(layer_weight), layer_weight]),
         torch.cat([-weight_gradient, weight_gradient]),
         None if rows is None else torch.cat([-rows, rows]),
     )
 
 
 def probe_pictures(seen: Observation) -> Tensor:
-    """Smooth random pictures (P, C, H, W), 4x4 noise enlarged: always the same ones, drawn by a seed of their own, B or a multiple."""
+    """Return smooth random pictures (P, C, H, W), enlarged 4 x 4 noise; the same at each call, and P is a multiple of B."""
     channels, height, width = seen.batch.image_shape
     noise = torch.rand((_number(seen), channels, 4, 4), generator=generator(0, "label probes"), dtype=torch.float32)
     pictures = F.interpolate(noise, size=(height, width), mode="bilinear", align_corners=False).clamp(0, 1)
@@ -57,10 +68,10 @@ def probe_pictures(seen: Observation) -> Tensor:
 
 
 def varied_pictures(seen: Observation) -> Tensor:
-    """Random pictures (P, C, H, W) that differ in brightness, color, contrast and sharpness, as photographs do: always the same ones.
+    """Return random pictures (P, C, H, W) that vary in brightness, color, contrast and sharpness as photographs do; the same at each call.
 
-    Noise on grids of 2, 4, 8 and 16 squares is enlarged and added up, weaker as the squares get smaller (as photographs fall with
-    frequency), to a standard deviation drawn from [0.05, 0.35] around a brightness from [0.15, 0.85].
+    Noise on grids of 2, 4, 8 and 16 squares is enlarged and summed, with less weight for smaller squares, as the spectrum of photographs
+    falls with frequency. The sum gets a standard deviation drawn from [0.05, 0.35] and a brightness drawn from [0.15, 0.85].
     """
     channels, height, width = seen.batch.image_shape
     number, rng = _number(seen), generator(0, "varied label probes")
@@ -76,15 +87,15 @@ def varied_pictures(seen: Observation) -> Tensor:
 
 
 def _number(seen: Observation) -> int:
-    """How many probe pictures there are: B, or a multiple."""
+    """Return the number of probe pictures, a multiple of B."""
     _, height, width = seen.batch.image_shape
     return math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / seen.batch.size) * seen.batch.size
 
 
 def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
-    """The model on pictures (P, C, H, W), the probes if None, B at a time: so BatchNorm may take its statistics.
+    """Return the model's outputs on pictures (P, C, H, W), or on the probes if None; B pictures at a time, as BatchNorm may need.
 
-    Layers that draw numbers on the phone draw others here, of the same distribution.
+    Layers that draw random numbers on the client draw other numbers here, from the same distribution.
     """
     pictures = probe_pictures(seen) if pictures is None else pictures
     features, rng = list[Tensor](), generator(0, "label probes drawn")
@@ -92,8 +103,8 @@ def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():
-            some = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
-            logits = torch.cat(some)  # (P, K)
+            parts = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
+            logits = torch.cat(parts)  # (P, K)
     finally:
         hook.remove()
     return Predictions(logits, torch.cat(features))

@@ -1,4 +1,4 @@
-"""Several attackers of one model: the gradients of all their guesses, computed together."""
+"""The gradients of several attackers' guesses for one model, computed together."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,11 +10,20 @@ from leakage.engine.core import Observation, Params
 
 
 def joined(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
-    """For guesses x (S, B, C, H, W) with labels (B, S): what each attacker takes for its client's answer, 1 in front of every shape.
+    """Return a function that computes the gradients of S attackers' guesses at once.
 
-    In the units of `as_gradient`, and differentiable, as `Observation.gradients`. Raises ValueError when the models differ.
+    Args:
+        seen: S observations of one model.
+        labels: (B, S).
+
+    Returns:
+        Guesses x (S, B, C, H, W) -> each attacker's gradient, with 1 in front of every shape; in the units of `as_gradient`, and
+        differentiable as `Observation.gradients` is.
+
+    Raises:
+        ValueError: the models or their weights differ.
     """
-    states = [one.model.state_dict() for one in seen]
+    states = [observation.model.state_dict() for observation in seen]
     if any(state.keys() != states[0].keys() or any(not torch.equal(state[n], v) for n, v in states[0].items()) for state in states):
         raise ValueError("Several runs can be played in one loop only if the model and its weights are the same. Play them one by one.")
     client = lanes_client(seen[0].model)
@@ -24,12 +33,13 @@ def joined(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], li
         gradients, _ = client(weights, x.transpose(0, 1), labels, {})
         lanes = zip(*(value.split(1) for value in gradients.values()), strict=True)
         return [
-            one.replay.to_gradient(_replayed(one, dict(zip(gradients, lane, strict=True)))) for one, lane in zip(seen, lanes, strict=True)
+            observation.replay.to_gradient(_replayed(observation, dict(zip(gradients, lane, strict=True))))
+            for observation, lane in zip(seen, lanes, strict=True)
         ]
 
     return replay
 
 
-def _replayed(one: Observation, gradients: Params) -> Params:
-    assert one.replay.from_gradients is not None
-    return one.replay.from_gradients(gradients)
+def _replayed(seen: Observation, gradients: Params) -> Params:
+    assert seen.replay.from_gradients is not None
+    return seen.replay.from_gradients(gradients)

@@ -1,4 +1,4 @@
-"""Plug-ins by their ids: one file of a kind's folder, one class."""
+"""Plug-ins by their ids: a folder for each kind, a file for each plug-in, one class in each file."""
 
 import importlib
 import inspect
@@ -11,15 +11,15 @@ PACKAGE = Path(__file__).parent.parent
 
 
 def ids(kind: str) -> list[str]:
-    """The plug-ins of a kind: every file of its folder whose name begins with no underscore."""
+    """Return the ids of a kind's plug-ins: the names of the files in its folder that begin with no underscore."""
     return [file.stem for file in sorted((PACKAGE / KINDS[kind]).glob("*.py")) if not file.stem.startswith("_")]
 
 
 def load(kind: str, name: str) -> Any:
-    """The class of one plug-in (imports it). Raises CatalogError when its file does not hold exactly one."""
+    """Import a plug-in and return its class. Raises CatalogError where its file does not define exactly one class of that kind."""
     module = importlib.import_module(f"leakage.{KINDS[kind]}.{name}")
     base = getattr(importlib.import_module("leakage.engine.core"), kind.capitalize())
-    found = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, base) and c.__module__ == module.__name__]
-    if len(found) != 1:
-        raise CatalogError(f"leakage/{KINDS[kind]}/{name}.py must define exactly one {base.__name__}; found {len(found)}.")
-    return found[0]
+    classes = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, base) and c.__module__ == module.__name__]
+    if len(classes) != 1:
+        raise CatalogError(f"leakage/{KINDS[kind]}/{name}.py must define exactly one {base.__name__}; found {len(classes)}.")
+    return classes[0]

@@ -1,4 +1,4 @@
-"""Which linear layer makes the logits, found by what the model computes, never by a layer's place in it."""
+"""The linear layer that computes the logits, identified by derivatives and not by its position in the model."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from leakage.engine.observation import Observation, generator
 from leakage.spec.words import NO_LABELS
 
 CONTRAST = 0.2  # of dark and of bright pictures
-CLOSE = 1e-3  # two results of the same sum in float32, in other orders, differ by less than this share
+CLOSE = 1e-3  # the same sum in float32, computed in two orders, has a smaller relative difference
 UNREAD = "Labels cannot be read from this update: {}. Grant the labels instead."
 NONE_MAKES = "none of the model's linear layers makes its logits"
 DEAD = "no linear layer of the model changes its logits on the random pictures that were tried (dead units)"
@@ -25,7 +25,14 @@ ELSEWHERE = "{}, which makes the logits, has a {} that the model uses elsewhere 
 
 
 class _Call(NamedTuple):
-    """One call of a linear layer: what entered it (B, D), and what it answered (B, K)."""
+    """One call of a linear layer.
+
+    Args:
+        name: name of the layer
+        layer: the layer
+        entered: its input, (B, D)
+        answer: its output, (B, K)
+    """
 
     name: str
     layer: nn.Linear
@@ -34,9 +41,13 @@ class _Call(NamedTuple):
 
 
 class LogitLayer(NamedTuple):
-    """Names of a linear layer's weight and bias (None: absent, or not trained), and whether its answers are the logits themselves.
+    """The linear layer that computes the logits.
 
-    Else what follows it treats each answer by itself and never turns its direction, as an activation or a temperature does.
+    Args:
+        weight: name of the weight
+        bias: name of the bias; None where it is absent or not trained
+        plain: whether the layer's outputs are the logits. Otherwise the logits are an elementwise non-decreasing function of the outputs,
+            such as an activation or a temperature
     """
 
     weight: str
@@ -48,14 +59,14 @@ _FOUND: WeakKeyDictionary[nn.Module, LogitLayer | str] = WeakKeyDictionary()
 
 
 def logit_layer(seen: Observation) -> LogitLayer:
-    """The linear layer that makes the logits. Each model is probed once, with random pictures of several kinds.
+    """Return the linear layer that computes the logits.
 
-    Which layer makes the logits must not depend on the pictures. Of the logits the derivative by its answers must be the identity, up to a
-    number that is added to all logits, or else diagonal and not negative; and the derivatives by its weight and bias must be those of
-    W h + b. So a layer that is shared or normalised is none.
+    Each model is probed once, with random pictures of several kinds; the layer must be the same for all of them. The derivative of the
+    logits by the layer's outputs must be the identity, up to a number that is added to all logits, or else diagonal and not negative. The
+    derivatives by its weight and bias must be those of W h + b, which excludes a layer that is shared or normalized.
 
     Raises:
-        UnreadableLabelsError: no layer is, with the reason; then labels cannot be read from a gradient.
+        UnreadableLabelsError: there is no such layer, with the reason; labels cannot be read from a gradient then.
     """
     found = _FOUND.get(seen.model)
     if found is None:
@@ -66,13 +77,16 @@ def logit_layer(seen: Observation) -> LogitLayer:
 
 
 def last_layer(seen: Observation) -> tuple[str, str | None]:
-    """Names of the weight and the bias (or None) of the layer that makes the logits. Raises UnreadableLabelsError as `logit_layer`."""
+    """Return the names of the weight and the bias (or None) of the layer that computes the logits.
+
+    Raises UnreadableLabelsError as `logit_layer` does.
+    """
     found = logit_layer(seen)
     return found.weight, found.bias
 
 
 def _probed(seen: Observation) -> LogitLayer | str:
-    """The layer, or a sentence that says why there is none."""
+    """Return the layer found with pictures of all kinds, or a sentence that says why there is none."""
     if not any(isinstance(layer, nn.Linear) for layer in seen.model.modules()):
         return NO_LABELS
     rng = generator(0, "logit layer")
@@ -83,25 +97,25 @@ def _probed(seen: Observation) -> LogitLayer | str:
     layers = [found for found in alive if isinstance(found, LogitLayer)]
     if refusals or len({(layer.weight, layer.bias) for layer in layers}) > 1:
         return refusals[0] if refusals else UNREAD.format(NONE_MAKES)
-    return layers[0]._replace(plain=all(layer.plain for layer in layers))  # an activation may leave some answers as they are
+    return layers[0]._replace(plain=all(layer.plain for layer in layers))  # an activation may leave some outputs unchanged
 
 
 def _pictures(seen: Observation, rng: torch.Generator) -> Iterator[Tensor]:
-    """Batches of noise, of smooth pictures, of dark and of bright ones: a model may send them ways of their own."""
+    """Yield batches of noise, of dark noise, of bright noise and of smooth pictures, because a model may compute them differently."""
     shape = seen.batch.shape
     noise = [torch.rand(shape, generator=rng) for _ in range(3)]
     coarse = [torch.rand((*shape[:2], 3, 3), generator=rng) for _ in range(2)]
-    smooth = [F.interpolate(one, shape[2:], mode="bilinear") for one in coarse]
+    smooth = [F.interpolate(picture, shape[2:], mode="bilinear") for picture in coarse]
     for x in (noise[0], CONTRAST * noise[1], 1 - CONTRAST * noise[2], *smooth):
         yield x.to(seen.device, seen.dtype)
 
 
 def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer | str:
-    """The same, by pictures x."""
+    """Return the layer found with pictures x, or a sentence that says why there is none."""
     with exact_arithmetic(), torch.enable_grad(), _watched(seen.model) as calls:
         logits: Tensor = seen.model(x)  # (B, K)
         v, w = (torch.randn(logits.shape, generator=rng).to(logits) for _ in range(2))
-        v = v - v.mean(1, keepdim=True)  # what is added to all logits changes no prediction
+        v = v - v.mean(1, keepdim=True)  # a number added to all logits changes no prediction
         alive = not calls
         for call in reversed(calls):
             through, other = (_derivatives(logits, [call.answer], along)[0] for along in (v, w))
@@ -116,28 +130,39 @@ def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer
 
 
 def _of_answers(v: Tensor, answer: Tensor) -> Tensor | None:
-    """Of directions v (B, K) of the logits those of a layer's answers: one answer z for two classes makes the logits (0, z)."""
+    """Return the directions of a layer's outputs that correspond to directions v (B, K) of the logits; None where the shapes do not fit.
+
+    A single output z for two classes makes the logits (0, z).
+    """
     if answer.shape == v.shape:
         return v
     return v[:, 1:] if answer.shape == (len(v), 1) and v.shape[1] == 2 else None
 
 
 def _readable(seen: Observation, call: _Call, found: list[Tensor | None], through: Tensor, *, plain: bool) -> LogitLayer | str:
-    """The layer, if the derivatives of its parameters are those of W h + b, given those of its answers (B, K); else a sentence."""
+    """Return the layer if its parameters' derivatives are those of W h + b, else a sentence that says why it cannot be read.
+
+    Args:
+        seen: the observation.
+        call: the layer's call.
+        found: the derivatives of its parameters.
+        through: the derivatives of its outputs, (B, K).
+        plain: as in `LogitLayer`.
+    """
     name = f"{call.name} ({type(call.layer).__name__})" if call.name else type(call.layer).__name__
-    parts, own = _parts(call), (f"{call.name}.weight".lstrip("."), f"{call.name}.bias".lstrip("."))
+    parts, names = _parts(call), (f"{call.name}.weight".lstrip("."), f"{call.name}.bias".lstrip("."))
     if not parts[0].requires_grad:
         return UNREAD.format(FROZEN.format(name))
     named: dict[Tensor, str] = {value: known for known, value in seen.model.named_parameters()}
     sums = (through.T @ call.entered, through.sum(0))
-    for part, gradient, expected, kind, known in zip(parts, found, sums, ("weight", "bias"), own, strict=False):
-        if not part.requires_grad:  # a frozen bias is not sent; the weight says enough
-            return LogitLayer(own[0], None, plain)
+    for part, gradient, expected, kind, known in zip(parts, found, sums, ("weight", "bias"), names, strict=False):
+        if not part.requires_grad:  # a frozen bias is not sent; the weight suffices
+            return LogitLayer(names[0], None, plain)
         if part not in named:
             return UNREAD.format(COMPUTED.format(name, kind))
         if named[part] != known or not _same(gradient, expected):
             return UNREAD.format(ELSEWHERE.format(name, kind))
-    return LogitLayer(own[0], own[1] if len(parts) > 1 else None, plain)
+    return LogitLayer(names[0], names[1] if len(parts) > 1 else None, plain)
 
 
 def _parts(call: _Call) -> list[Tensor]:
@@ -145,7 +170,7 @@ def _parts(call: _Call) -> list[Tensor]:
 
 
 def _derivatives(logits: Tensor, of: list[Tensor], v: Tensor) -> list[Tensor | None]:
-    """Those of <v, logits>, None where they are not followed."""
+    """Return the derivatives of <v, logits> by the tensors `of`; None for a tensor without derivatives."""
     followed = [value for value in of if value.requires_grad]
     found = iter(
         torch.autograd.grad(logits, followed, v, retain_graph=True, allow_unused=True) if logits.requires_grad and followed else ()
@@ -159,13 +184,13 @@ def _same(found: Tensor | None, expected: Tensor) -> bool:
 
 @contextmanager
 def _watched(model: nn.Module) -> Iterator[list[_Call]]:
-    """The calls of linear layers on pictures one by one, in their order."""
+    """Record, within the block, the calls of linear layers whose inputs are a row for each picture, in their order."""
     calls = list[_Call]()
 
     def note(name: str, layer: nn.Linear, entered: Tensor, answer: Tensor) -> Tensor:
         if entered.dim() == 2:
             calls.append(_Call(name, layer, entered.detach().clone(), answer))
-        return answer.clone()  # so that what follows in place leaves what was noted as it is
+        return answer.clone()  # later operations in place then leave the recorded output unchanged
 
     def hook(name: str) -> object:
         return lambda layer, given, answer: note(name, layer, given[0], answer)

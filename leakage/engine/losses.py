@@ -1,4 +1,4 @@
-"""What a client's gradient is the gradient of: cross-entropy, or another loss of a network with one output."""
+"""The loss of which a client sends the gradient: cross-entropy, or another loss of a network with one output."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ OF_MARGIN: dict[Loss, Callable[[Tensor], Tensor]] = {  # of mu = +-z
 
 @dataclass(frozen=True, eq=False)
 class CustomLoss:
-    """A loss that the caller of the API gave: what a client minimises on one batch.
+    """A loss that the caller of the API passed; a client minimizes it on each batch.
 
     Args:
         function: (logits (B, K), labels (B,) or (B, K)) -> a scalar
-        title: what it is called where assumptions are printed
+        title: its name where assumptions are printed
     """
 
     function: Callable[[Tensor, Tensor], Tensor]
@@ -37,19 +37,19 @@ UNREAD = (
 
 
 def set_loss(model: nn.Module, loss: CustomLoss) -> None:
-    """From now on clients of this model, and of its copies, minimise `loss`."""
+    """Set the loss that clients of this model, and of its later copies, minimize."""
     model.__dict__["client_loss"] = loss
 
 
 def client_loss(model: nn.Module) -> Loss | CustomLoss:
-    """What this model is trained by: cross-entropy, unless one was set, or it has one output and names another."""
+    """Return the loss that clients of this model minimize: the loss that was set, else that of `TwoClasses`, else cross-entropy."""
     custom: list[Loss | CustomLoss] = [layer.__dict__["client_loss"] for layer in model.modules() if "client_loss" in layer.__dict__]
     named = [layer.loss for layer in model.modules() if isinstance(layer, TwoClasses)]
     return [*custom, *named, "cross-entropy"][0]
 
 
 def loss_of(model: nn.Module) -> Loss:
-    """The same for what works with the loss's formula. Raises ValueError for a CustomLoss."""
+    """Return the loss of a model for code that needs its formula. Raises ValueError for a CustomLoss."""
     loss = client_loss(model)
     if isinstance(loss, CustomLoss):
         raise ValueError(UNREAD.format(loss.title))
@@ -57,22 +57,22 @@ def loss_of(model: nn.Module) -> Loss:
 
 
 def classes_of(y: Tensor) -> Tensor:
-    """The class of each picture (B,); of probabilities (B, K) the likeliest."""
+    """Return the class of each picture, (B,), given labels (B,) or probabilities (B, K); the likeliest class for probabilities."""
     return y.argmax(1) if y.dim() == 2 else y
 
 
 def fractions_of(y: Tensor, num_classes: int) -> Tensor:
-    """How much each picture belongs to each class, (B, K): probabilities as they are, of labels (B,) a 1 at the class."""
+    """Return the fraction of each picture that belongs to each class, (B, K): probabilities unchanged, labels (B,) as one-hot vectors."""
     return y if y.dim() == 2 else F.one_hot(y, num_classes).to(torch.get_default_dtype())
 
 
 def batch_loss(loss: Loss | CustomLoss, logits: Tensor, y: Tensor) -> Tensor:
-    """The loss of a batch: its mean, or what a CustomLoss makes of it.
+    """Return the loss of a batch: the mean over its pictures, or the value of a CustomLoss.
 
     Args:
-        loss: log(1 + exp(-mu)) summed over classes (cross-entropy), exp(-mu) or max(0, 1 - mu), or a CustomLoss.
-        logits: (B, K); for the exponential and the hinge loss those of two classes, (0, z).
-        y: labels (B,), or probabilities (B, K): then each picture counts for both classes, as much as it is likely to be in them.
+        loss: log(1 + exp(-mu)) summed over classes (cross-entropy), exp(-mu), max(0, 1 - mu), or a CustomLoss.
+        logits: (B, K); for the exponential and the hinge loss the logits of two classes, (0, z).
+        y: labels (B,), or probabilities (B, K): each picture then counts for both classes, weighted by probability.
 
     Returns:
         A scalar.
@@ -83,13 +83,13 @@ def batch_loss(loss: Loss | CustomLoss, logits: Tensor, y: Tensor) -> Tensor:
         return F.cross_entropy(logits, y)
     z = logits[:, 1] - logits[:, 0]
     each = torch.stack([OF_MARGIN[loss](-z), OF_MARGIN[loss](z)], 1)  # (B, 2), by class
-    share = y if y.is_floating_point() else F.one_hot(y, 2).to(each.dtype)
-    return (share * each).sum(1).mean()
+    fraction = y if y.is_floating_point() else F.one_hot(y, 2).to(each.dtype)
+    return (fraction * each).sum(1).mean()
 
 
 def derivatives_by_class(loss: Loss, logits: Tensor) -> Tensor:
-    """dL/dz of one output at logits (P, 2), for either class: (P, 2)."""
+    """Return dL/dz of a single output z for a picture of class 0 and for a picture of class 1, (P, 2), at logits (P, 2)."""
     z = (logits[:, 1] - logits[:, 0]).detach().requires_grad_()
     with torch.enable_grad():
-        found = [torch.autograd.grad(OF_MARGIN[loss](sign * z).sum(), z)[0] for sign in (-1, 1)]
-    return torch.stack(found, 1)
+        derivatives = [torch.autograd.grad(OF_MARGIN[loss](sign * z).sum(), z)[0] for sign in (-1, 1)]
+    return torch.stack(derivatives, 1)
