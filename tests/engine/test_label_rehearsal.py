@@ -18,7 +18,7 @@ from leakage.engine.label_counts import count_probabilities, expected_right, gue
 from leakage.engine.label_disturbance import Disturbance, intact
 from leakage.engine.label_evidence import ORDINAL, CountFit, fit, misfit
 from leakage.engine.label_probes import Head, predict
-from leakage.engine.label_rehearsal import Rehearsed, likeness, mean_feature, overconfidence, read_counts
+from leakage.engine.label_readings import Rehearsed, likeness, mean_feature, overconfidence, read_counts
 from leakage.engine.labels import WORDS, recover
 from leakage.engine.loading import load
 from leakage.engine.observe import observe as watch

@@ -1,0 +1,119 @@
+"""Counts of classes read from an update by comparison with rehearsals: their weights, the fit, contradictions, overconfidence."""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from leakage.engine.label_counts import count_probabilities, likeliest, likeliest_counts
+from leakage.engine.label_evidence import ORDINAL, CountFit, Misfit, fit, misfit
+
+ENOUGH = 24.0  # least sum of the weights of rehearsals that resemble the update
+WEAKEST, HALVINGS = 1e3, 7  # the largest factor by which an overconfident fit is weakened; steps to find the factor
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """The readings of S rehearsals.
+
+    Args:
+        evidence: (S, K, F)
+        sizes: (S, 2), see `size_of`
+        counts: (S, K), the true counts
+        knows: (S,), by how much the model raises the logits of the right classes
+        misses: (S,), mean squared error of the mean feature that is read
+    """
+
+    evidence: Tensor
+    sizes: Tensor
+    counts: Tensor
+    knows: Tensor
+    misses: Tensor
+
+
+def read_counts(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
+    """Return the probability of every count, (K, B + 1), and the misfit, given rehearsals of weights (S,) and received readings (K, F).
+
+    Only the last ORDINAL readings are used where they contradict each other less than all readings do and expect more labels to be right.
+    """
+    all_readings, last_readings = (
+        _read(replace(rehearsals, evidence=rehearsals.evidence[..., k:]), alike, received[:, k:], batch_size) for k in (0, -ORDINAL)
+    )
+    return (
+        last_readings
+        if last_readings[1].usual < all_readings[1].usual and likeliest(last_readings[0])[1] > likeliest(all_readings[0])[1]
+        else all_readings
+    )
+
+
+def _read(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
+    """Return the probability of every count, (K, B + 1), and the misfit, from all the readings given."""
+    contradicted, counted, expected = contradiction(rehearsals, alike, received, batch_size)
+    weakened = contradicted.usual * overconfidence(counted, rehearsals.counts, alike, batch_size)
+    return count_probabilities(expected, counted.variance(expected), batch_size, weakened), contradicted
+
+
+def contradiction(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
+    """Return the misfit of the readings received (K, F), the fit to the rehearsals, and the counts (K,) that the fit expects.
+
+    Readings outside the range of all rehearsals are clamped to it, because nothing was learned outside.
+    """
+    received = received.clamp(rehearsals.evidence.amin((0, 1)), rehearsals.evidence.amax((0, 1)))
+    counted = fit(rehearsals.evidence, rehearsals.counts, alike)
+    expected = counted(received)
+    taken, _ = likeliest_counts(count_probabilities(expected, counted.variance(expected), batch_size))
+    return misfit(rehearsals.evidence, rehearsals.counts, alike, received, taken), counted, expected
+
+
+def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size: int) -> float:
+    """Return the factor, at least 1, that weakens a fit so that it expects no more right labels than it gets right.
+
+    Both fractions come from rehearsals that were left out of the fit.
+
+    Args:
+        counted: the fit.
+        counts: true counts of the rehearsals, (S, K).
+        alike: the weight of each rehearsal, (S,).
+        batch_size: B.
+    """
+    variance, weights = counted.variance(counted.tested), alike / alike.sum()
+
+    def expected(weakened: float) -> tuple[Tensor, float]:
+        taken, fraction = likeliest_counts(count_probabilities(counted.tested, variance, batch_size, weakened))
+        return taken, float((weights * fraction).sum())
+
+    taken, claimed = expected(1.0)
+    right = float((weights * taken.minimum(counts).sum(1)).sum()) / batch_size
+    if claimed <= right:
+        return 1.0
+    low, high = 0.0, math.log(WEAKEST)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if expected(math.exp(middle))[1] > right else (low, middle)
+    return math.exp(high)
+
+
+def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
+    """Return the weight of each rehearsal, (S,), by the distance of its sizes (S, 2) from the update's (2,), in units of random spread.
+
+    The random spread is the deviation of the sizes from their trend with `knows`. The unit grows until the weights add up to ENOUGH.
+    """
+    trend = torch.stack([torch.ones_like(knows), knows, knows.square()], 1)
+    left = sizes - trend @ torch.linalg.lstsq(trend, sizes).solution
+    distance = ((sizes - seen) / left.std(0).clamp(min=0.05)).square().sum(1)
+    width = 1.0
+    for _ in range(40):
+        weight: Tensor = (-(distance - distance.min()) / (2 * width)).exp()
+        if float(weight.sum()) >= min(ENOUGH, len(sizes) / 2):
+            break
+        width *= 1.5
+    return weight
+
+
+def mean_feature(weight_gradient: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
+    """Return the batch's mean feature (D,): least squares of dL/dW (K, D) = dL/db h^T over the nonzero entries; `usual` where all are 0."""
+    if rows is None or not bool(rows.any()):
+        rows = weight_gradient @ usual / usual.dot(usual).clamp(min=1e-300)
+    squares = (rows.square().unsqueeze(1) * (weight_gradient != 0)).sum(0)
+    return torch.where(squares > 1e-3 * rows.dot(rows), rows @ weight_gradient / squares.clamp(min=1e-300), usual)
