@@ -19,7 +19,7 @@ from leakage.engine.label_disturbance import Disturbance, intact
 from leakage.engine.label_evidence import ORDINAL, CountFit, fit, misfit
 from leakage.engine.label_probes import Head, predict
 from leakage.engine.label_readings import Rehearsed, likeness, mean_feature, overconfidence, read_counts
-from leakage.engine.labels import WORDS, recover
+from leakage.engine.labels import RULE_TITLES, recover
 from leakage.engine.loading import load
 from leakage.engine.observe import observe as watch
 from leakage.evaluation.metrics import label_overlap
@@ -208,7 +208,7 @@ def test_noise_lowers_the_certainty_to_what_is_right(adaptive: bool) -> None:
     for seed in range(8):
         seen, y = protected(Part(id="gaussian_noise", fields={"scale": 1.0}), seed, model=Part(id="lenet"), adaptive=adaptive)
         found = recover(seen)
-        assert found.rule == WORDS["rehearsed"]
+        assert found.rule == RULE_TITLES["rehearsed"]
         assert found.certainty is not None
         said.append(found.certainty)
         right.append(label_overlap(found.labels, y))

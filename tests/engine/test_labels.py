@@ -115,7 +115,7 @@ ROWS = [0.2, -0.1, 0.4, -0.5]
 def test_every_rule_finds_what_was_computed_by_hand(rule: str, batch: int, labels: list[int]) -> None:
     found = recover(received(GRADIENTS, ROWS, batch), rule)
     assert found.labels.tolist() == labels
-    assert found.rule == rules.WORDS[rule]
+    assert found.rule == rules.RULE_TITLES[rule]
 
 
 def test_what_a_label_explains_is_subtracted_from_its_own_row() -> None:
@@ -157,7 +157,7 @@ def test_without_a_bias_the_prior_is_exact_where_the_mean_feature_is_known(rule:
     seen = altered(observed(smooth()), model=model, weights=weights, update=update, size=5, num_classes=4)
     found = recover(seen, rule)
     assert found.labels.tolist() == [0, 1, 3, 3, 3]
-    assert found.rule == rules.WORDS["rehearsed" if rule == "best" else "model prior"]
+    assert found.rule == rules.RULE_TITLES["rehearsed" if rule == "best" else "model prior"]
     assert found.certainty == pytest.approx(1, abs=1e-6)  # every feature is the same, so every rehearsal shows its counts exactly
 
 
@@ -324,7 +324,7 @@ def test_large_pictures_take_fewer_probes() -> None:
 
 
 def test_the_field_offers_every_rule_and_another_word_is_refused() -> None:
-    assert rules.rule_field().metadata["options"] == RULES == ("best", *rules.WORDS)
+    assert rules.rule_field().metadata["options"] == RULES == ("best", *rules.RULE_TITLES)
     assert plugin("attack", Part(id="idlg")).label_rule == "best"
     with pytest.raises(ValueError, match=r"must be one of best, rehearsed.*got 'worst'"):
         recover(received(GRADIENTS, ROWS, 2), "worst")
