@@ -18,8 +18,8 @@ def epsilon(noise_multiplier: float, steps: int, *, delta: float = DELTA, sample
     This is local privacy, for each upload: it bounds what the server that receives the sums learns about one picture, present or absent.
     The part of the picture in each sum has at most norm C, and the noise is N(0, (z C)^2) with z = `noise_multiplier`. It is not the
     central epsilon of a training, which protects only what leaves the server and which random sampling (sample_rate < 1) makes smaller.
-    Exchanging one picture for another counts as `epsilon(z / 2, steps)`. With sample_rate 1, T sums say exactly what one sum with
-    z / sqrt(T) does. The bound is tight to 0.02; 0.01 of it is the accountant's margin.
+    Exchanging one picture for another counts as `epsilon(z / 2, steps)`. With sample_rate 1, T sums reveal exactly as much as one
+    sum with z / sqrt(T). The bound is tight to 0.02; 0.01 of it is the accountant's margin.
 
     Args:
         noise_multiplier: standard deviation of the noise over C.
@@ -31,8 +31,8 @@ def epsilon(noise_multiplier: float, steps: int, *, delta: float = DELTA, sample
         Epsilon; infinite without noise, and where it would be above about LARGEST: there the accountant would need gigabytes.
 
     Raises:
-        AccountantError: without the package opacus. It is imported only here: that takes 1 to 2 seconds beside torch and scipy.
-        ValueError: for an argument outside its range.
+        AccountantError: the package opacus is not installed.
+        ValueError: an argument is outside its range.
 
     Source: Gopi et al. 2021, "Numerical composition of differential privacy".
     """
@@ -44,7 +44,7 @@ def epsilon(noise_multiplier: float, steps: int, *, delta: float = DELTA, sample
     if noise_multiplier == 0:
         return math.inf
     try:
-        from opacus.accountants import PRVAccountant, RDPAccountant
+        from opacus.accountants import PRVAccountant, RDPAccountant  # imported only here: it takes 1 to 2 seconds
     except ImportError:
         raise AccountantError(MISSING) from None
 

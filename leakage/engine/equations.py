@@ -27,12 +27,12 @@ class TooLargeError(ValueError):
 
 def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
     """Return K0 (Co s^2, H W): K0 @ x[c].flatten() = (dL/dw[:, c]).flatten() for every input channel c; k is (Co, Ho, Wo)."""
-    places, pixels, inside = _reach(size, stride, padding, (k.shape[1], k.shape[2]), sides)
+    positions, pixels, inside = _reach(size, stride, padding, (k.shape[1], k.shape[2]), sides)
     rows = k.new_zeros(len(k), size**2, sides[0] * sides[1])
     flat = k.flatten(1)
     for offset in range(size**2):
         here = inside[offset]
-        rows[:, offset, pixels[offset, here]] = flat[:, places[here]]
+        rows[:, offset, pixels[offset, here]] = flat[:, positions[here]]
     return rows.flatten(0, 1)
 
 
@@ -40,12 +40,12 @@ def weight_rows(w: Tensor, stride: int, padding: int, sides: tuple[int, int]) ->
     """Return W (Co Ho Wo, Ci H W): W @ x.flatten() = z.flatten(); w is (Co, Ci, s, s)."""
     size = w.shape[-1]
     after = ((sides[0] + 2 * padding - size) // stride + 1, (sides[1] + 2 * padding - size) // stride + 1)
-    places, pixels, inside = _reach(size, stride, padding, after, sides)
-    rows = w.new_zeros(len(w), len(places), w.shape[1], sides[0] * sides[1])
+    positions, pixels, inside = _reach(size, stride, padding, after, sides)
+    rows = w.new_zeros(len(w), len(positions), w.shape[1], sides[0] * sides[1])
     kernel = w.flatten(2)  # (Co, Ci, s^2)
     for offset in range(size**2):
         here = inside[offset]
-        rows[:, places[here], :, pixels[offset, here]] = kernel[:, :, offset]
+        rows[:, positions[here], :, pixels[offset, here]] = kernel[:, :, offset]
     return rows.flatten(2).flatten(0, 1)
 
 
@@ -206,13 +206,13 @@ def _output_part(convolution: ConvolutionEquations, ratio: Tensor, basis: Tensor
 
     rows, left = [x.new_zeros(0, len(x) * len(basis))], [x.new_zeros(0)]
     if convolution.known.any():
-        known, (moved, made) = convolution.known.flatten(1), through(convolution.w)
+        known, (moved, produced) = convolution.known.flatten(1), through(convolution.w)
         rows.append(moved[:, :, known].flatten(0, 1).T)
-        left.append(convolution.z.flatten(1)[known] - made[known])
+        left.append(convolution.z.flatten(1)[known] - produced[known])
     if convolution.sums:
-        factors, (moved, made) = convolution.sums.factors.flatten(1), through(convolution.sums.w)
+        factors, (moved, produced) = convolution.sums.factors.flatten(1), through(convolution.sums.w)
         rows.append(torch.einsum("fp,cmfp->fcm", factors, moved).flatten(1) * ratio)
-        left.append((convolution.sums.total - (factors * made).sum(1)) * ratio)
+        left.append((convolution.sums.total - (factors * produced).sum(1)) * ratio)
     return torch.cat(rows), torch.cat(left)
 
 
@@ -240,8 +240,8 @@ def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     rows = _each(gradient_rows(k, w.shape[-1], stride, padding, sides), channels)
     system = torch.cat([rows, weight_rows(w, stride, padding, sides)[known.flatten()]])
     right = torch.cat([g.permute(1, 0, 2, 3).flatten(), z[known]])
-    found, _, rank, singular = np.linalg.lstsq(system.float().numpy(), right.float().numpy(), rcond=None)
-    x = torch.from_numpy(found).to(right)
+    solution, _, rank, singular = np.linalg.lstsq(system.float().numpy(), right.float().numpy(), rcond=None)
+    x = torch.from_numpy(solution).to(right)
     condition = float(singular[0] / singular[-1]) if singular[-1] > 0 else float("inf")
     return Solved(x.view(channels, *sides), len(system), len(x), int(rank), condition, _relative(system @ x - right, right))
 

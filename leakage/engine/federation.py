@@ -216,12 +216,12 @@ class Federation:
             update: what the server received; tensors of a single client are converted each by itself.
             seen: the round; `seen.state` is the state of one client, on average.
         """
-        single, shares = self._single_client(seen), self.aggregation.to_gradient(update, seen)
-        found = self.protocol.to_gradient({name: value for name, value in shares.items() if OF not in name}, single)
-        for name in (name for name in shares if OF in name):
+        single, means = self._single_client(seen), self.aggregation.to_gradient(update, seen)
+        gradient = self.protocol.to_gradient({name: value for name, value in means.items() if OF not in name}, single)
+        for name in (name for name in means if OF in name):
             of = name_in_model(name)
-            found[name] = self.protocol.to_gradient({of: shares[name]}, single)[of]
-        return found
+            gradient[name] = self.protocol.to_gradient({of: means[name]}, single)[of]
+        return gradient
 
     def naive(self, seen: Round) -> Params:
         """Return what a naive attacker takes for the gradient; it knows nothing of the protocol but its step size."""
@@ -252,6 +252,6 @@ class Federation:
         return {name.removeprefix("0/"): value for name, value in state.items() if self.aggregation.members == 1 or name.startswith("0/")}
 
     def _single_client(self, seen: Round) -> Round:
-        share = self.aggregation.to_gradient(seen.update, seen)
-        share = {name: value for name, value in share.items() if OF not in name}
-        return Round(seen.weights, share, seen.state, -(-seen.count // self.aggregation.members))
+        mean = self.aggregation.to_gradient(seen.update, seen)
+        mean = {name: value for name, value in mean.items() if OF not in name}
+        return Round(seen.weights, mean, seen.state, -(-seen.count // self.aggregation.members))

@@ -94,9 +94,9 @@ class Inverter:
             SPREAD: torch.Size([shape.features]),
         }
         for key, size in wanted.items():
-            found = state.get(key)
-            if found is None or found.shape != size or not bool(torch.isfinite(found).all()):
-                problem = "no" if found is None else f"{tuple(found.shape)} numbers, or such that are not finite, as"
+            value = state.get(key)
+            if value is None or value.shape != size or not bool(torch.isfinite(value).all()):
+                problem = "no" if value is None else f"{tuple(value.shape)} numbers, or such that are not finite, as"
                 raise CheckpointError(f"{name}: {OTHER.format(f'{problem} {key}', tuple(size))}")
         self.mean, self.spread = state.pop(MEAN), state.pop(SPREAD)
         self.network.load_state_dict(state)
@@ -112,22 +112,22 @@ class Inverter:
         return x.view(-1, *self.shape.pictures)
 
 
-def closest_order(found: Tensor, truth: Tensor) -> Tensor:
+def closest_order(answers: Tensor, truth: Tensor) -> Tensor:
     """Return, for N answers (N, B, ...), the order of the true pictures (N, B, ...) with the least mean squared error: indices (N, B)."""
     count = truth.shape[1]
     if count == 1:
         return torch.zeros(len(truth), 1, dtype=torch.long)
-    gaps = (found.detach().flatten(2)[:, :, None] - truth.flatten(2)[:, None]).square().mean(3)  # (N, B, B)
+    gaps = (answers.detach().flatten(2)[:, :, None] - truth.flatten(2)[:, None]).square().mean(3)  # (N, B, B)
     return torch.stack([torch.as_tensor(linear_sum_assignment(gap.cpu().numpy())[1]) for gap in gaps])
 
 
-def least_error(found: Tensor, truth: Tensor) -> Tensor:
+def least_error(answers: Tensor, truth: Tensor) -> Tensor:
     """Return the mean squared errors (N, B) of N answers (N, B, C, H, W), with the true pictures in the order that makes them least.
 
     The order of pictures in a batch is unknown. It is found as the assignment of least cost (Kuhn 1955, "Hungarian").
     """
-    order = closest_order(found, truth)
-    return (found - truth[torch.arange(len(truth))[:, None], order]).square().flatten(2).mean(2)
+    order = closest_order(answers, truth)
+    return (answers - truth[torch.arange(len(truth))[:, None], order]).square().flatten(2).mean(2)
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,9 @@ class Spectrum:
         """Return how many directions change the gradient by more than `noise`, the standard deviation of each entry's noise."""
         return int((self.values[: self.rank] > noise).sum())
 
-    def above_share(self, share: float) -> int:
-        """Return how many directions change the gradient by more than noise of total length `share` times the gradient's length."""
-        return self.above(share * self.gradient / math.sqrt(self.sent))
+    def above_share(self, fraction: float) -> int:
+        """Return how many directions change the gradient by more than noise of total length `fraction` times the gradient's length."""
+        return self.above(fraction * self.gradient / math.sqrt(self.sent))
 
 
 def spectrum(
@@ -125,7 +125,7 @@ def _layer_outputs(model: nn.Module, x: Tensor) -> int:
     """Return how many numbers the layers of a model compute for a picture."""
     counts = list[int]()
     layers = [layer for layer in model.modules() if not any(True for _ in layer.children())]
-    hooks = [layer.register_forward_hook(lambda _layer, _given, made: counts.append(made.numel())) for layer in layers]
+    hooks = [layer.register_forward_hook(lambda _layer, _given, output: counts.append(output.numel())) for layer in layers]
     with torch.no_grad():
         model(x)
     for hook in hooks:

@@ -80,9 +80,9 @@ def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, pred
         weight_gradient.norm(dim=1) / square.sqrt() * along.sign(),
     ]
     parts += [] if rows is None else [rows]
-    shares = [part / -part.clamp(max=0).sum().clamp(max=-TINY) for part in parts]
+    fractions = [part / -part.clamp(max=0).sum().clamp(max=-TINY) for part in parts]
     signs = [(part < 0).to(part) for part in (along, along if rows is None else rows, lowest)]
-    return torch.stack([*parts, *shares, *signs, *alone, prediction, torch.ones_like(along)], 1)
+    return torch.stack([*parts, *fractions, *signs, *alone, prediction, torch.ones_like(along)], 1)
 
 
 def size_of(weight_gradient: Tensor, rows: Tensor | None) -> Tensor:
@@ -147,7 +147,7 @@ class Misfit(NamedTuple):
     most: float
 
 
-def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, found: Tensor) -> Misfit:
+def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, update_counts: Tensor) -> Misfit:
     """Return how strongly an update's readings contradict each other.
 
     The rehearsals give the expected readings for a count n, a + b n + c n^2, and the covariance of the F readings. The squared Mahalanobis
@@ -160,7 +160,7 @@ def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, fo
         counts: of the rehearsals, (S, K).
         likeness: the weight of each rehearsal, (S,).
         received: readings of the update, (K, F).
-        found: counts found for the update, (K,).
+        update_counts: counts found for the update, (K,).
     """
     weight = likeness.repeat_interleave(counts.shape[1]).unsqueeze(1)
     flat, base = given[..., :-1].flatten(0, 1), _powers(counts.flatten())  # the last reading is 1
@@ -170,7 +170,7 @@ def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, fo
     least = LEAST * (flat.var(0) + LEAST * flat.square().mean(0))  # no reading determines a count better than `fit` assumes
     scale = (covariance.diagonal() + least).clamp(min=TINY).sqrt()
     inverse = torch.linalg.inv(covariance / scale / scale[:, None] + UNLIKE * torch.eye(len(scale), dtype=flat.dtype))
-    off = (received[:, :-1] - _powers(found) @ curve) / scale
+    off = (received[:, :-1] - _powers(update_counts) @ curve) / scale
     distance = float(((off @ inverse) * off).sum(1).mean())
     each = ((left / scale @ inverse) * (left / scale)).sum(1).view(len(given), -1).mean(1)  # (S,)
     usual = float((each * likeness).sum() / likeness.sum())

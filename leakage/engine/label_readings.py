@@ -21,24 +21,24 @@ class Rehearsed:
         evidence: (S, K, F)
         sizes: (S, 2), see `size_of`
         counts: (S, K), the true counts
-        knows: (S,), by how much the model raises the logits of the right classes
+        logit_gains: (S,), by how much the model raises the logits of the right classes
         misses: (S,), mean squared error of the mean feature that is read
     """
 
     evidence: Tensor
     sizes: Tensor
     counts: Tensor
-    knows: Tensor
+    logit_gains: Tensor
     misses: Tensor
 
 
-def read_counts(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
+def read_counts(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
     """Return the probability of every count, (K, B + 1), and the misfit, given rehearsals of weights (S,) and received readings (K, F).
 
     Only the last ORDINAL readings are used where they contradict each other less than all readings do and expect more labels to be right.
     """
     all_readings, last_readings = (
-        _read(replace(rehearsals, evidence=rehearsals.evidence[..., k:]), alike, received[:, k:], batch_size) for k in (0, -ORDINAL)
+        _read(replace(rehearsals, evidence=rehearsals.evidence[..., k:]), weights, received[:, k:], batch_size) for k in (0, -ORDINAL)
     )
     return (
         last_readings
@@ -47,44 +47,44 @@ def read_counts(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_si
     )
 
 
-def _read(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
+def _read(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
     """Return the probability of every count, (K, B + 1), and the misfit, from all the readings given."""
-    contradicted, counted, expected = contradiction(rehearsals, alike, received, batch_size)
-    weakened = contradicted.usual * overconfidence(counted, rehearsals.counts, alike, batch_size)
-    return count_probabilities(expected, counted.variance(expected), batch_size, weakened), contradicted
+    contradicted, count_fit, expected = contradiction(rehearsals, weights, received, batch_size)
+    weakened = contradicted.usual * overconfidence(count_fit, rehearsals.counts, weights, batch_size)
+    return count_probabilities(expected, count_fit.variance(expected), batch_size, weakened), contradicted
 
 
-def contradiction(rehearsals: Rehearsed, alike: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
+def contradiction(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
     """Return the misfit of the readings received (K, F), the fit to the rehearsals, and the counts (K,) that the fit expects.
 
     Readings outside the range of all rehearsals are clamped to it, because nothing was learned outside.
     """
     received = received.clamp(rehearsals.evidence.amin((0, 1)), rehearsals.evidence.amax((0, 1)))
-    counted = fit(rehearsals.evidence, rehearsals.counts, alike)
-    expected = counted(received)
-    taken, _ = likeliest_counts(count_probabilities(expected, counted.variance(expected), batch_size))
-    return misfit(rehearsals.evidence, rehearsals.counts, alike, received, taken), counted, expected
+    count_fit = fit(rehearsals.evidence, rehearsals.counts, weights)
+    expected = count_fit(received)
+    taken, _ = likeliest_counts(count_probabilities(expected, count_fit.variance(expected), batch_size))
+    return misfit(rehearsals.evidence, rehearsals.counts, weights, received, taken), count_fit, expected
 
 
-def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size: int) -> float:
+def overconfidence(count_fit: CountFit, counts: Tensor, weights: Tensor, batch_size: int) -> float:
     """Return the factor, at least 1, that weakens a fit so that it expects no more right labels than it gets right.
 
     Both fractions come from rehearsals that were left out of the fit.
 
     Args:
-        counted: the fit.
+        count_fit: the fit.
         counts: true counts of the rehearsals, (S, K).
-        alike: the weight of each rehearsal, (S,).
+        weights: the weight of each rehearsal, (S,).
         batch_size: B.
     """
-    variance, weights = counted.variance(counted.tested), alike / alike.sum()
+    variance, normalized = count_fit.variance(count_fit.tested), weights / weights.sum()
 
     def expected(weakened: float) -> tuple[Tensor, float]:
-        taken, fraction = likeliest_counts(count_probabilities(counted.tested, variance, batch_size, weakened))
-        return taken, float((weights * fraction).sum())
+        taken, fraction = likeliest_counts(count_probabilities(count_fit.tested, variance, batch_size, weakened))
+        return taken, float((normalized * fraction).sum())
 
     taken, claimed = expected(1.0)
-    right = float((weights * taken.minimum(counts).sum(1)).sum()) / batch_size
+    right = float((normalized * taken.minimum(counts).sum(1)).sum()) / batch_size
     if claimed <= right:
         return 1.0
     low, high = 0.0, math.log(WEAKEST)
@@ -94,12 +94,12 @@ def overconfidence(counted: CountFit, counts: Tensor, alike: Tensor, batch_size:
     return math.exp(high)
 
 
-def likeness(sizes: Tensor, knows: Tensor, seen: Tensor) -> Tensor:
+def likeness(sizes: Tensor, logit_gains: Tensor, seen: Tensor) -> Tensor:
     """Return the weight of each rehearsal, (S,), by the distance of its sizes (S, 2) from the update's (2,), in units of random spread.
 
-    The random spread is the deviation of the sizes from their trend with `knows`. The unit grows until the weights add up to ENOUGH.
+    The random spread is the deviation of the sizes from their trend with `logit_gains`. The unit grows until the weights add up to ENOUGH.
     """
-    trend = torch.stack([torch.ones_like(knows), knows, knows.square()], 1)
+    trend = torch.stack([torch.ones_like(logit_gains), logit_gains, logit_gains.square()], 1)
     left = sizes - trend @ torch.linalg.lstsq(trend, sizes).solution
     distance = ((sizes - seen) / left.std(0).clamp(min=0.05)).square().sum(1)
     width = 1.0

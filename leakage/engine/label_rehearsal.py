@@ -26,7 +26,7 @@ from leakage.engine.label_readings import Rehearsed, contradiction, likeness, me
 from leakage.engine.logit_layer import last_layer
 
 FIRST, SECOND = 32, 72  # number of rehearsals: varied ones, then ones that resemble the update
-KNOWS = 10.0  # most by which a trained model raises the logit of the right class above its logit for a probe
+LARGEST_GAIN = 10.0  # most by which a trained model raises the logit of the right class above its logit for a probe
 DECIDED = 0.999  # expected fraction of right labels at which no more rehearsals are needed
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # standard deviations that may explain contradictions, in root mean squares of the entries
 NEARLY = 1.5  # a noise explains readings nearly as well as the best noise within this factor of contradiction
@@ -91,37 +91,36 @@ class RehearsalSetup:
         prediction = (moved @ self.weight.T + self.constant).softmax(1).mean(0)
         return evidence(weight_gradient, rows, moved.mean(0), prediction, self.size), size_of(weight_gradient, rows), shown
 
-    def simulate(self, knows: Tensor, purpose: str, *, step: Tensor | float = 0.0, shrinkage: float = 0.0) -> Rehearsed:
-        """Return a rehearsal for each entry of `knows`, with the probes' features moved by `step`.
+    def simulate(self, logit_gains: Tensor, purpose: str, *, step: Tensor | float = 0.0, shrinkage: float = 0.0) -> Rehearsed:
+        """Return a rehearsal for each entry of `logit_gains`, with the probes' features moved by `step`.
 
         Args:
-            knows: (S,), by how much the model raises the logits of the right classes.
+            logit_gains: (S,), by how much the model raises the logits of the right classes.
             purpose: a name that seeds the random numbers.
             step: (D,).
             shrinkage: as in `read`.
         """
         rng, readings = generator(0, "label rehearsal", purpose), list[tuple[Tensor, ...]]()
-        for number, alpha in enumerate(knows):
+        for number, alpha in enumerate(logit_gains):
             y = torch.randint(len(self.weight_gradient), (self.size,), generator=rng)
             drawn = self.features[torch.randint(len(self.features), (self.size,), generator=rng)]
             labels = F.one_hot(y, len(self.weight_gradient)).double()  # (B, K)
-            raised = alpha * (
-                labels + torch.randn(labels.shape, generator=rng).double() / 2
-            )  # for some pictures, another class is raised more
+            # For some pictures, another class is raised more than the right class.
+            raised = alpha * (labels + torch.randn(labels.shape, generator=rng).double() / 2)
             h = (drawn + step + raised @ self.toward).clamp(min=self.floor)  # (B, D)
             z = (h @ self.weight.T + self.constant).softmax(1) - labels
             weight_gradient, rows = self._protected(z, h, number)
             given, sizes, feature = self.read(weight_gradient, rows, shrinkage)
             readings.append((given, sizes, labels.sum(0), (feature - h.mean(0)).square().mean()))
         parts = [torch.stack(part) for part in zip(*readings, strict=True)]
-        return Rehearsed(parts[0], parts[1], parts[2], knows, parts[3])
+        return Rehearsed(parts[0], parts[1], parts[2], logit_gains, parts[3])
 
     def compare(self, rehearsals: Rehearsed, shrinkage: float = 0.0) -> tuple[Tensor, Tensor]:
         """Return the weight of each rehearsal, (S,), by its likeness to the update, and the update's readings (K, F)."""
         received, sizes, _ = self.read(self.weight_gradient, self.rows, shrinkage)
-        return likeness(rehearsals.sizes[:, self.used], rehearsals.knows, sizes[self.used]), received
+        return likeness(rehearsals.sizes[:, self.used], rehearsals.logit_gains, sizes[self.used]), received
 
-    def explain(self, knows: Tensor) -> Rehearsed:
+    def explain(self, logit_gains: Tensor) -> Rehearsed:
         """Return rehearsals with the least noise that explains the contradictions between the update's readings.
 
         A noise explains them where the readings contradict each other no more than those of some rehearsal. If no noise does, the least
@@ -131,7 +130,7 @@ class RehearsalSetup:
         usual = float(self.weight_gradient[self.weight_gradient != 0].square().mean().sqrt())
         stronger = [replace(start, deviation=noise * usual) for noise in NOISES if noise * usual > start.deviation]
         for self.disturbance in [start, *stronger]:
-            rehearsals = self.simulate(knows, "first")
+            rehearsals = self.simulate(logit_gains, "first")
             tested.append((contradiction(rehearsals, *self.compare(rehearsals), self.size)[0], self.disturbance, rehearsals))
             if tested[-1][0].most <= 1:
                 return rehearsals
@@ -185,8 +184,8 @@ def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.weight_gradient, setup.features, setup.constant)):
         return None
-    knows = KNOWS * torch.rand(FIRST, generator=rng).double().square()
-    first = setup.simulate(knows, "first")
+    logit_gains = LARGEST_GAIN * torch.rand(FIRST, generator=rng).double().square()
+    first = setup.simulate(logit_gains, "first")
     _, sizes, feature = setup.read(setup.weight_gradient, setup.rows, 0.0)
     # An update longer or shorter than all rehearsals was scaled by an unknown factor. Then only proportions count.
     setup.scaled = not bool(first.sizes[:, 0].min() <= sizes[0] <= first.sizes[:, 0].max())
@@ -195,15 +194,15 @@ def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
         if likeliest(reading[0])[1] > DECIDED and reading[1].usual == 1:
             return reading
     if seen.replay.rehearse is None and not setup.disturbance.none:
-        first = setup.explain(knows)
-    alike, _ = setup.compare(first)
+        first = setup.explain(logit_gains)
+    weights, _ = setup.compare(first)
     # Move the probes towards the mean feature that the update shows, by a fraction that reflects its error (James-Stein).
     shown = float((feature - setup.mean).square().mean())
     shrinkage = max(0.0, 1 - float(first.misses.median()) / shown) if shown > 0 else 0.0
-    middle = (alike * first.knows).sum() / alike.sum()
-    spread = ((alike * (first.knows - middle).square()).sum() / alike.sum()).sqrt()
-    knows = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
-    second = setup.simulate(knows, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
+    middle = (weights * first.logit_gains).sum() / weights.sum()
+    spread = ((weights * (first.logit_gains - middle).square()).sum() / weights.sum()).sqrt()
+    logit_gains = (middle + (0.3 + 1.5 * spread) * torch.randn(SECOND, generator=rng).double()).clamp(min=0)
+    second = setup.simulate(logit_gains, "second", step=shrinkage * (feature - setup.mean), shrinkage=shrinkage)
     return read_counts(second, *setup.compare(second, shrinkage), setup.size)
 
 

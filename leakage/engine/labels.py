@@ -213,13 +213,13 @@ def counts(rows: Tensor, batch_size: int, *, factor: float = 1) -> Tensor:
     """
     left = rows.detach().cpu().double().clone()
     impact = factor * left[left < 0].sum() / batch_size
-    found: list[int] = left.argsort()[: int((left < 0).sum())].tolist()[:batch_size]
-    left[found] -= impact
-    while len(found) < batch_size:
+    chosen: list[int] = left.argsort()[: int((left < 0).sum())].tolist()[:batch_size]
+    left[chosen] -= impact
+    while len(chosen) < batch_size:
         smallest = int(left.argmin())
-        found.append(smallest)
+        chosen.append(smallest)
         left[smallest] -= impact
-    return torch.tensor(sorted(found))
+    return torch.tensor(sorted(chosen))
 
 
 def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
@@ -227,11 +227,11 @@ def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
 
     If `wanted` is not negative and sums to B, the counts are those of the largest remainder method.
     """
-    left, found = wanted.detach().cpu().double().clone(), []
+    left, chosen = wanted.detach().cpu().double().clone(), []
     for _ in range(batch_size):
-        found.append(int(left.argmax()))
-        left[found[-1]] -= 1
-    return torch.tensor(sorted(found))
+        chosen.append(int(left.argmax()))
+        left[chosen[-1]] -= 1
+    return torch.tensor(sorted(chosen))
 
 
 def mean_predictions(seen: Observation) -> Means | None:
@@ -255,8 +255,8 @@ def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
     """
     if loss == "cross-entropy":
         return logits.softmax(1).mean(0)
-    zero, one = derivatives_by_class(loss, logits).mean(0)
-    fraction = ((zero - bias_gradient[1]) / (zero - one)).clamp(0, 1)
+    first, second = derivatives_by_class(loss, logits).mean(0)
+    fraction = ((first - bias_gradient[1]) / (first - second)).clamp(0, 1)
     return torch.stack([1 - fraction, fraction]) + bias_gradient
 
 

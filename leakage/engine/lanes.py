@@ -25,7 +25,7 @@ def joined(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], li
     """
     states = [observation.model.state_dict() for observation in seen]
     if any(state.keys() != states[0].keys() or any(not torch.equal(state[n], v) for n, v in states[0].items()) for state in states):
-        raise ValueError("Several runs can be played in one loop only if the model and its weights are the same. Play them one by one.")
+        raise ValueError("One loop can run several attacks only if the model and its weights are the same. Run the attacks one by one.")
     client = lanes_client(seen[0].model)
     weights = {name: value.expand(len(seen), *value.shape) for name, value in seen[0].received.weights.items()}
 

@@ -68,12 +68,12 @@ def logit_layer(seen: Observation) -> LogitLayer:
     Raises:
         UnreadableLabelsError: there is no such layer, with the reason; labels cannot be read from a gradient then.
     """
-    found = _FOUND.get(seen.model)
-    if found is None:
-        found = _FOUND[seen.model] = _probed(seen)
-    if isinstance(found, str):
-        raise UnreadableLabelsError(found)
-    return found
+    result = _FOUND.get(seen.model)
+    if result is None:
+        result = _FOUND[seen.model] = _probed(seen)
+    if isinstance(result, str):
+        raise UnreadableLabelsError(result)
+    return result
 
 
 def last_layer(seen: Observation) -> tuple[str, str | None]:
@@ -81,8 +81,8 @@ def last_layer(seen: Observation) -> tuple[str, str | None]:
 
     Raises UnreadableLabelsError as `logit_layer` does.
     """
-    found = logit_layer(seen)
-    return found.weight, found.bias
+    result = logit_layer(seen)
+    return result.weight, result.bias
 
 
 def _probed(seen: Observation) -> LogitLayer | str:
@@ -90,11 +90,11 @@ def _probed(seen: Observation) -> LogitLayer | str:
     if not any(isinstance(layer, nn.Linear) for layer in seen.model.modules()):
         return NO_LABELS
     rng = generator(0, "logit layer")
-    alive = [found for found in (_probed_by(seen, x, rng) for x in _pictures(seen, rng)) if found != UNREAD.format(DEAD)]
+    alive = [result for result in (_probed_by(seen, x, rng) for x in _pictures(seen, rng)) if result != UNREAD.format(DEAD)]
     if not alive:
         return UNREAD.format(DEAD)
-    refusals = [found for found in alive if isinstance(found, str)]
-    layers = [found for found in alive if isinstance(found, LogitLayer)]
+    refusals = [result for result in alive if isinstance(result, str)]
+    layers = [result for result in alive if isinstance(result, LogitLayer)]
     if refusals or len({(layer.weight, layer.bias) for layer in layers}) > 1:
         return refusals[0] if refusals else UNREAD.format(NONE_MAKES)
     return layers[0]._replace(plain=all(layer.plain for layer in layers))  # an activation may leave some outputs unchanged
@@ -139,13 +139,13 @@ def _of_answers(v: Tensor, answer: Tensor) -> Tensor | None:
     return v[:, 1:] if answer.shape == (len(v), 1) and v.shape[1] == 2 else None
 
 
-def _readable(seen: Observation, call: _Call, found: list[Tensor | None], through: Tensor, *, plain: bool) -> LogitLayer | str:
+def _readable(seen: Observation, call: _Call, derivatives: list[Tensor | None], through: Tensor, *, plain: bool) -> LogitLayer | str:
     """Return the layer if its parameters' derivatives are those of W h + b, else a sentence that says why it cannot be read.
 
     Args:
         seen: the observation.
         call: the layer's call.
-        found: the derivatives of its parameters.
+        derivatives: by the layer's parameters.
         through: the derivatives of its outputs, (B, K).
         plain: as in `LogitLayer`.
     """
@@ -155,7 +155,7 @@ def _readable(seen: Observation, call: _Call, found: list[Tensor | None], throug
         return UNREAD.format(FROZEN.format(name))
     named: dict[Tensor, str] = {value: known for known, value in seen.model.named_parameters()}
     sums = (through.T @ call.entered, through.sum(0))
-    for part, gradient, expected, kind, known in zip(parts, found, sums, ("weight", "bias"), names, strict=False):
+    for part, gradient, expected, kind, known in zip(parts, derivatives, sums, ("weight", "bias"), names, strict=False):
         if not part.requires_grad:  # a frozen bias is not sent; the weight suffices
             return LogitLayer(names[0], None, plain)
         if part not in named:
@@ -172,14 +172,14 @@ def _parts(call: _Call) -> list[Tensor]:
 def _derivatives(logits: Tensor, of: list[Tensor], v: Tensor) -> list[Tensor | None]:
     """Return the derivatives of <v, logits> by the tensors `of`; None for a tensor without derivatives."""
     followed = [value for value in of if value.requires_grad]
-    found = iter(
+    result = iter(
         torch.autograd.grad(logits, followed, v, retain_graph=True, allow_unused=True) if logits.requires_grad and followed else ()
     )
-    return [next(found, None) if value.requires_grad else None for value in of]
+    return [next(result, None) if value.requires_grad else None for value in of]
 
 
-def _same(found: Tensor | None, expected: Tensor) -> bool:
-    return found is not None and float((found - expected).norm()) <= CLOSE * float(expected.norm())
+def _same(result: Tensor | None, expected: Tensor) -> bool:
+    return result is not None and float((result - expected).norm()) <= CLOSE * float(expected.norm())
 
 
 @contextmanager
