@@ -68,7 +68,7 @@ def played(seed: int, **settings: Any) -> tuple[float, float]:
     attack = Part(id="inverting_gradients", fields={"steps": 200})
     experiment = Experiment(model=Part(id="lenet", fields={"normalise": "cifar10"}), attack=attack, seed=seed, **settings)
     experiment = experiment.resolve(plugin_catalog.describe())
-    *_, frame = play(experiment, scene=prepare(experiment), per_second=1)
+    *_, frame = play(experiment, prepared=prepare(experiment), per_second=1)
     return frame.scores["psnr"], frame.loss
 
 
@@ -117,24 +117,24 @@ def guesses() -> list[Row]:
 
     rows: list[Row] = []
     for name in ("lenet", "convnet"):
-        scene = prepare(Experiment(model=Part(id=name)).resolve(plugin_catalog.describe()), device=torch.device("cpu"))
-        model, client = scene.seen.model, Gradient(scene.seen.model)
+        prepared = prepare(Experiment(model=Part(id=name)).resolve(plugin_catalog.describe()), device=torch.device("cpu"))
+        model, client = prepared.seen.model, Gradient(prepared.seen.model)
         weights: dict[str, torch.Tensor] = dict(model.named_parameters())
-        target = {key: value.detach() for key, value in client(weights, scene.x, scene.y, {})[0].items()}
-        x = torch.rand(GUESSES, *scene.x.shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
+        target = {key: value.detach() for key, value in client(weights, prepared.x, prepared.y, {})[0].items()}
+        x = torch.rand(GUESSES, *prepared.x.shape, generator=torch.Generator().manual_seed(1)).requires_grad_()
 
         def loss(gradient: dict[str, Any], target: dict[str, Any] = target) -> Any:
             return sum((gradient[key] - target[key]).square().sum() for key in target)
 
-        def loop(x: Any = x, client: Any = client, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+        def loop(x: Any = x, client: Any = client, weights: Any = weights, y: Any = prepared.y, loss: Any = loss) -> Any:
             return torch.cat([torch.autograd.grad(loss(client(weights, one, y, {})[0]), x)[0].sum(0, keepdim=True) for one in x])
 
-        def forward(x: Any = x, client: Any = client, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+        def forward(x: Any = x, client: Any = client, weights: Any = weights, y: Any = prepared.y, loss: Any = loss) -> Any:
             own = {key: value.expand(GUESSES, *value.shape) for key, value in weights.items()}
             labels = y[:, None].expand(-1, GUESSES)
             return torch.autograd.grad(loss(client.lanes(own, x.transpose(0, 1), labels, {})[0]), x)[0]
 
-        def whole(x: Any = x, model: Any = model, weights: Any = weights, y: Any = scene.y, loss: Any = loss) -> Any:
+        def whole(x: Any = x, model: Any = model, weights: Any = weights, y: Any = prepared.y, loss: Any = loss) -> Any:
             def entropy(held: Any, one: Any) -> Any:
                 return F.cross_entropy(functional_call(model, held, (one,)), y)
 
@@ -170,7 +170,7 @@ def r_gap() -> list[Row]:
         part = Part(id="lenet", fields=STAR)
         experiment = Experiment(model=part, attack=Part(id="r_gap"), task="flipped", precision=sent).resolve(plugin_catalog.describe())
         began = time.perf_counter()
-        *_, frame = play(experiment, scene=prepare(experiment), per_second=1)
+        *_, frame = play(experiment, prepared=prepare(experiment), per_second=1)
         took = time.perf_counter() - began
         error = frame.scores["mse_norm"]
         rows.append({"model": "LeNet*", "client": sent, "system": "balanced", "pictures": 1, "mean squared error": error, "seconds": took})

@@ -16,7 +16,7 @@ if not os.environ.get("LEAKAGE_DATA") and (ROOT.parent / "shared" / "data").is_d
 
 import torch
 
-from leakage.evaluation.play import Scene, play_together
+from leakage.evaluation.play import PreparedAttack, play_together
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.workers import plugin_catalog
@@ -70,12 +70,12 @@ def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -
     """Play an experiment to its end on one thread."""
     torch.set_num_threads(1)
     experiment = experiment.resolve(plugin_catalog.describe())
-    scene = prepare(experiment, uploads=uploads)
-    *_, frame = play(experiment, scene=scene, per_second=1)
-    return result(scene, frame)
+    prepared = prepare(experiment, uploads=uploads)
+    *_, frame = play(experiment, prepared=prepared, per_second=1)
+    return result(prepared, frame)
 
 
-def result(scene: Scene, frame: Frame) -> Result:
+def result(prepared: PreparedAttack, frame: Frame) -> Result:
     """What a final frame comes to."""
     return Result(
         psnr=frame.scores["psnr"],
@@ -85,10 +85,10 @@ def result(scene: Scene, frame: Frame) -> Result:
         label_right=frame.scores["label_accuracy"] == 1,
         seconds=frame.seconds,
         starts=int(frame.note.get("start", 1)),
-        grey_psnr=scene.baselines.scores["grey"]["psnr"],
+        grey_psnr=prepared.baselines.scores["grey"]["psnr"],
         word=(frame.verdict or {}).get("word", ""),
         scores=frame.scores,
-        baselines=scene.baselines.scores,
+        baselines=prepared.baselines.scores,
     )
 
 

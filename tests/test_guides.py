@@ -16,7 +16,7 @@ from leakage.engine import core
 from leakage.evaluation.baselines import Baselines
 from leakage.evaluation.lineup import Lineup
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.play import Private, Scene
+from leakage.evaluation.play import PreparedAttack, Private
 from leakage.evaluation.pools import Origin
 from leakage.evaluation.referee import Frame
 from leakage.evaluation.verdict import Reference
@@ -95,7 +95,9 @@ def test_the_guide_to_the_engine_describes_every_property_that_plugins_are_hande
 
 
 @pytest.mark.parametrize(
-    "described", [Baselines, Frame, Lineup, Origin, Perceptual, Private, Reference, Scene], ids=lambda described: described.__name__
+    "described",
+    [Baselines, Frame, Lineup, Origin, Perceptual, Private, Reference, PreparedAttack],
+    ids=lambda described: described.__name__,
 )
 def test_the_guide_to_the_evaluation_describes_every_field(described: type) -> None:
     rows = (ROOT / "leakage" / "evaluation" / "README.md").read_text().splitlines()

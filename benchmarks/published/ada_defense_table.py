@@ -29,7 +29,7 @@ from leakage.defenses.minmax_sampling import MinMaxSampling
 from leakage.engine.core import AdaptiveStrategy, ClientState, Defense, Params, Round
 from leakage.engine.federation import Federation
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.play import Private, play, stage
+from leakage.evaluation.play import Private, play, prepare_attack
 from leakage.protocols.fedsgd import FedSGD
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.words import RECOGNIZABLE
@@ -98,7 +98,7 @@ class Known(Behind):
 
     def signs(self, received: Params, state: ClientState) -> Params:
         """1, -1, and 0 of what never came: directions are compared, so the size is no matter."""
-        after = self._tallied(received, state)
+        after = self._add_draw(received, state)
         return {layer: read_sums(after, layer).lower.sign().to(v) for layer, v in received.items()}
 
 
@@ -138,7 +138,7 @@ def glaus(variant: str, who: str, label: int, attack: Part) -> dict[str, Any]:
         protections = [(AdaDefense if knows else Unknown)(variant=VARIANTS[variant]), *protections]
     setting = Federation.of(Frozen(), protections, federation(experiment).threat, seed=experiment.seed)
     x, y = load(experiment, {})
-    scene = stage(
+    scene = prepare_attack(
         network(experiment, (1, 28, 28)),
         Private(x, y, experiment.num_classes),
         replace(setting, rounds=DRAWS, attacked_round=DRAWS),

@@ -26,7 +26,7 @@ from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import ClientState, Params, Round, generator
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.play import Private, play, stage
+from leakage.evaluation.play import Private, play, prepare_attack
 from leakage.protocols.fedsgd import FedSGD
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.workers.adapter import federation, network, origins, plugin
@@ -98,7 +98,7 @@ def dlg(experiment: Experiment, strategy: str, number: int, accomplice: Picture 
     assume = Assumptions(strategy=strategy, accomplice=accomplice)
     asked = experiment.model_copy(update={"assume": assume, "attack": Part(id="dlg", fields={"steps": 24, "restarts": 8})})
     x, y = load(asked, {})
-    scene = stage(
+    scene = prepare_attack(
         network(asked, (x.shape[1], x.shape[2], x.shape[3])),
         Private(x, y, asked.num_classes),
         replace(federation(asked), protocol=Frozen(), rounds=number, attacked_round=number),

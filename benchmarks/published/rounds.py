@@ -25,7 +25,7 @@ from _table import ROOT, WATCHED, Book, attacker, result, say, table
 
 from leakage.engine.accounting import epsilon
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.play import Private, Scene, play, stage
+from leakage.evaluation.play import PreparedAttack, Private, play, prepare_attack
 from leakage.results.precomputed import SHOWING
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.gaussian_privacy import DELTA
@@ -65,10 +65,10 @@ known = plugin_catalog.describe()
 results_file = Book("rounds", __doc__, brief=True)
 
 
-def scene_of(experiment: Experiment, rounds: int) -> Scene:
+def scene_of(experiment: Experiment, rounds: int) -> PreparedAttack:
     """The last of so many rounds, ready to be attacked: `prepare`, past the rounds that an Experiment may have."""
     x, y = load(experiment, {})
-    return stage(
+    return prepare_attack(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(x, y, experiment.num_classes),
         replace(federation(experiment), rounds=rounds, attacked_round=rounds),

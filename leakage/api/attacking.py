@@ -17,7 +17,7 @@ from leakage.engine.observe import observe as observe_client
 from leakage.engine.observe import ready
 from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.lineup import OWN
-from leakage.evaluation.play import Private, play, play_blind, stage
+from leakage.evaluation.play import Private, play, play_blind, prepare_attack
 
 
 @takes(AttackArguments)
@@ -113,9 +113,11 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
     private = Private(x, y, num_classes, arguments.simulated_batch_norm)
     with explained(model):
-        scene = stage(model, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed))
-        check_fit(scene.seen.model, attacker, scene.seen, x)
-    return AttackRun(play(scene), scene.seen, federation, scene.baselines.scores, progress)
+        prepared = prepare_attack(
+            model, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed)
+        )
+        check_fit(prepared.seen.model, attacker, prepared.seen, x)
+    return AttackRun(play(prepared), prepared.seen, federation, prepared.baselines.scores, progress)
 
 
 @takes(ObserveArguments, explained_by=attack.__doc__ or "")

@@ -32,7 +32,7 @@ NO_GRADIENT = (
 
 
 @dataclass(frozen=True)
-class Scene:
+class PreparedAttack:
     """An attack that is ready to run. The truth (x, y) stays here, with the referee; the attack gets `seen`."""
 
     attack: Attack
@@ -72,7 +72,7 @@ class Private:
 
 
 @exact_arithmetic()
-def stage(
+def prepare_attack(
     model: nn.Module,
     private: Private,
     federation: Federation,
@@ -80,7 +80,7 @@ def stage(
     baselines: Callable[[], Baselines],
     *,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Scene:
+) -> PreparedAttack:
     """Let the client send its updates, and prepare the attack on them.
 
     Args:
@@ -109,7 +109,7 @@ def stage(
     singles = islice(single_gradients(honest, seen.received.weights, x, y), SHOWN if separable else 0)
     if should_stop():
         raise StoppedError
-    return Scene(
+    return PreparedAttack(
         attack=attack,
         federation=federation,
         x=x.to("cpu", torch.float32),
@@ -158,16 +158,16 @@ class FrameLimiter:
         return self.referee.score(result, ending="stopped" if stopped else "diverged" if failed else "answer")
 
 
-def play(scene: Scene, *, should_stop: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
+def play(prepared: PreparedAttack, *, should_stop: Callable[[], bool] = lambda: False, per_second: float = PER_SECOND) -> Iterator[Frame]:
     """Run the attack and yield scored Frames; the last Frame is final.
 
     Args:
-        scene: the prepared attack.
+        prepared: the attack.
         should_stop: called at every step; the run ends early when it returns True.
         per_second: the largest number of Frames per second.
     """
-    snapshots = scene.attack.run(scene.seen, generator(scene.federation.seed, "attack"))
-    yield from played_exactly(_frames(snapshots, FrameLimiter(scene.referee(), per_second, SHARE), should_stop))
+    snapshots = prepared.attack.run(prepared.seen, generator(prepared.federation.seed, "attack"))
+    yield from played_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, SHARE), should_stop))
 
 
 def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
@@ -196,22 +196,24 @@ def _frames(snapshots: Iterator[Snapshot], limiter: FrameLimiter, should_stop: C
 
 
 def play_together(
-    scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
+    attacks: Sequence[PreparedAttack], stop_checks: Sequence[Callable[[], bool]], *, per_second: float = PER_SECOND
 ) -> Iterator[tuple[int, Frame]]:
-    """Run several prepared instances of one attack in one loop, and yield Frames, each with the index of its scene.
+    """Run several prepared attacks of one kind in one loop, and yield Frames, each with the index of its attack.
 
     Args:
-        scenes: prepared attacks that `Attack.run_batched` can run together.
-        stop_checks: for each scene a callable; its run ends early when this returns True.
-        per_second: the largest number of Frames per second of each scene. The last Frame of each scene is final.
+        attacks: the prepared attacks, which `Attack.run_batched` can run together.
+        stop_checks: for each attack a callable; its run ends early when this returns True.
+        per_second: the largest number of Frames per second of each attack. The last Frame of each attack is final.
     """
-    yield from played_exactly(_frames_together(scenes, stop_checks, per_second))
+    yield from played_exactly(_frames_together(attacks, stop_checks, per_second))
 
 
-def _frames_together(scenes: Sequence[Scene], stop_checks: Sequence[Callable[[], bool]], per_second: float) -> Iterator[tuple[int, Frame]]:
-    rngs = [generator(scene.federation.seed, "attack") for scene in scenes]
-    snapshots = scenes[0].attack.run_batched([scene.seen for scene in scenes], rngs)
-    running = {index: FrameLimiter(scene.referee(), per_second, SHARE / len(scenes)) for index, scene in enumerate(scenes)}
+def _frames_together(
+    attacks: Sequence[PreparedAttack], stop_checks: Sequence[Callable[[], bool]], per_second: float
+) -> Iterator[tuple[int, Frame]]:
+    rngs = [generator(prepared.federation.seed, "attack") for prepared in attacks]
+    snapshots = attacks[0].attack.run_batched([prepared.seen for prepared in attacks], rngs)
+    running = {index: FrameLimiter(prepared.referee(), per_second, SHARE / len(attacks)) for index, prepared in enumerate(attacks)}
     for index, snapshot in snapshots:
         if index not in running:
             continue

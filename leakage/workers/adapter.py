@@ -18,8 +18,8 @@ from leakage.engine.observe import ready
 from leakage.engine.weights import put, unpack
 from leakage.engine.weights import untrained as drawn
 from leakage.evaluation.baselines import make_baselines
-from leakage.evaluation.play import PER_SECOND, Private, Scene, stage
-from leakage.evaluation.play import play as play_scene
+from leakage.evaluation.play import PER_SECOND, PreparedAttack, Private, prepare_attack
+from leakage.evaluation.play import play as play_prepared
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
 from leakage.spec.experiment import Experiment, Part, Picture
@@ -107,7 +107,7 @@ def prepare(
     uploads: Mapping[str, bytes] | None = None,
     device: torch.device | None = None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Scene:
+) -> PreparedAttack:
     """Load the pictures, let the client send its update, and note what pictures that know nothing would score.
 
     Raises StoppedError when `should_stop()`, called before every local step of the client, returns True.
@@ -117,7 +117,7 @@ def prepare(
     x, classes = (tensor.to(device) for tensor in load(experiment, uploads or {}))
     private = x.to(precision)
     y = classes if experiment.task == "classes" else predicted_labels(experiment, private)
-    scene = stage(
+    prepared = prepare_attack(
         network(experiment, (x.shape[1], x.shape[2], x.shape[3])),
         Private(private, y, experiment.num_classes, experiment.batch_norm),
         federation(experiment),
@@ -125,20 +125,20 @@ def prepare(
         lambda: make_baselines(origins(experiment, uploads), x.cpu(), classes.cpu(), seed=experiment.seed),
         should_stop=should_stop,
     )
-    seen = with_examples(scene.seen, experiment, x)
-    seen = with_learned(seen, scene.federation) if scene.attack.learned else seen
-    return replace(scene, seen=with_generator(seen, scene.attack))
+    seen = with_examples(prepared.seen, experiment, x)
+    seen = with_learned(seen, prepared.federation) if prepared.attack.learned else seen
+    return replace(prepared, seen=with_generator(seen, prepared.attack))
 
 
 def play(
     experiment: Experiment,
     *,
-    scene: Scene | None = None,
+    prepared: PreparedAttack | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
-    """Prepare the experiment, unless its scene is given, and play it: see `evaluation.play.play`."""
-    yield from play_scene(scene or prepare(experiment, should_stop=should_stop), should_stop=should_stop, per_second=per_second)
+    """Prepare the experiment, unless `prepared` is given, and run the attack: see `evaluation.play.play`."""
+    yield from play_prepared(prepared or prepare(experiment, should_stop=should_stop), should_stop=should_stop, per_second=per_second)
 
 
 def batchable(experiment: Experiment) -> bool:

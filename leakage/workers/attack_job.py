@@ -14,7 +14,7 @@ from leakage.data.images import class_names, find, sheet
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.privacy import privacy_budget
 from leakage.engine.stopping import StoppedError
-from leakage.evaluation.play import Scene, play, play_together
+from leakage.evaluation.play import PreparedAttack, play, play_together
 from leakage.evaluation.referee import Frame
 from leakage.runs.endings import UNBEGUN, ending, inapplicable
 from leakage.runs.estimates import timing_key
@@ -52,7 +52,7 @@ def perform(job: Job, device: torch.device) -> None:
     """
     limit = parse(job.run.experiment).max_seconds
     job.may_take(limit)
-    first = prepare_scene(job, device)
+    first = prepare_case(job, device)
     with ExitStack() as stack:
         cases = [first]
         others, cost = batchable_runs(first)
@@ -62,17 +62,17 @@ def perform(job: Job, device: torch.device) -> None:
             other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
             other_job.may_take(limit, runs=runs, since=job.run.started)
             with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
-                cases.append(prepare_scene(other_job, device))
+                cases.append(prepare_case(other_job, device))
             job.fit = job.fit and other_job.fit
         for case in cases:
             case.job.computes_on(device)
-            case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.scene.x))
+            case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.prepared.x))
             case.job.store.add_event(case.job.run.id, describe(case, others=len(cases) - 1))
         with applying(cases):
             if len(cases) == 1:
                 run_single(first)
                 return
-            for place, frame in play_together([case.scene for case in cases], [case.job.heartbeat for case in cases]):
+            for place, frame in play_together([case.prepared for case in cases], [case.job.heartbeat for case in cases]):
                 keep(cases[place], frame, alone=False)
 
 
@@ -93,20 +93,20 @@ class Case:
 
     job: Job
     experiment: Experiment
-    scene: Scene
+    prepared: PreparedAttack
 
 
-def prepare_scene(job: Job, device: torch.device) -> Case:
+def prepare_case(job: Job, device: torch.device) -> Case:
     """What this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
     experiment = parse(job.run.experiment)
     job.heartbeat.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
     try:
-        scene = prepare(experiment, uploads=uploads, device=device, should_stop=job.heartbeat.should_stop)
+        prepared = prepare(experiment, uploads=uploads, device=device, should_stop=job.heartbeat.should_stop)
     except StoppedError:
         raise UnbegunError from None
     job.heartbeat.last_words = STUCK
-    return Case(job, experiment, scene)
+    return Case(job, experiment, prepared)
 
 
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
@@ -122,7 +122,7 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
     share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
     waiting = [run.id for run in alike if run.status == "queued"]
     most = min(share, len(waiting))
-    cost = lanes_cost(case.scene.seen, most + 1) if most else 1.0
+    cost = lanes_cost(case.prepared.seen, most + 1) if most else 1.0
     claimed = job.store.claim_also(waiting, most, job.run.worker) if cost < most + 1 else []
     return claimed, min(cost, 1.0 + len(claimed))
 
@@ -130,9 +130,9 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
 def run_single(case: Case) -> None:
     """One run in a loop of its own."""
     fields = case.experiment.attack.fields
-    if case.scene.seen.device.type == "cpu" and "steps" in fields:
-        case.job.heartbeat.most = fitting_threads(case.scene.seen, cores(), int(fields.get("starts", 1)))
-    for frame in play(case.scene, should_stop=case.job.heartbeat):
+    if case.prepared.seen.device.type == "cpu" and "steps" in fields:
+        case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
+    for frame in play(case.prepared, should_stop=case.job.heartbeat):
         keep(case, frame, alone=True)
 
 
@@ -187,8 +187,8 @@ def picture_address(picture: torch.Tensor) -> str:
 
 def describe(case: Case, *, others: int) -> MetaEvent:
     """Everything a page shows that does not change during the run. `others` share its loop."""
-    experiment, scene, run = case.experiment, case.scene, case.job.run
-    held, attack, device = scene.baselines, scene.attack, scene.seen.device
+    experiment, prepared, run = case.experiment, case.prepared, case.job.run
+    held, attack, device = prepared.baselines, prepared.attack, prepared.seen.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
@@ -199,15 +199,15 @@ def describe(case: Case, *, others: int) -> MetaEvent:
             size=experiment.size,
             channels=experiment.channels,
             private=f"/api/runs/{run.id}/private.png",
-            pictures=pictures(experiment, scene.y.tolist()),
+            pictures=pictures(experiment, prepared.y.tolist()),
             class_names=tuple(class_names(experiment.pictures[0].source)) if experiment.task == "classes" else TWO,
             classes=experiment.outputs or None,
         ),
         update=UpdateFacts(
-            received=ReceivedUpdate.model_validate(scene.received, extra="forbid"),
-            changed=GradientDistances.model_validate(scene.changed, extra="forbid"),
-            known=GradientDistances.model_validate(scene.known, extra="forbid"),
-            epsilon=guarantee(scene),
+            received=ReceivedUpdate.model_validate(prepared.received, extra="forbid"),
+            changed=GradientDistances.model_validate(prepared.changed, extra="forbid"),
+            known=GradientDistances.model_validate(prepared.known, extra="forbid"),
+            epsilon=guarantee(prepared),
         ),
         method=AttackMethod(
             steps=None if steps is None else int(steps),
@@ -218,8 +218,8 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         knowledge=AttackerKnowledge(
             labels_granted=experiment.assume.labels,
             weights=words(experiment.checkpoint),
-            batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in scene.seen.model.modules()),
-            answers=tuple(scene.federation.answers),
+            batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in prepared.seen.model.modules()),
+            answers=tuple(prepared.federation.answers),
         ),
         environment=RunEnvironment(device=name, versions=versions, estimate=run.estimate),
         judging=Judging(
@@ -230,9 +230,9 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     )
 
 
-def guarantee(scene: Scene) -> PrivacyBound | None:
+def guarantee(prepared: PreparedAttack) -> PrivacyBound | None:
     """Epsilon of the first protection that promises one, for whom it says, in all that this client has sent."""
-    budget = privacy_budget(scene.federation, scene.seen.received.weights)
+    budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
     return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 

@@ -96,13 +96,13 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
     (out / "frames").mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + experiment.max_seconds
     try:
-        scene = prepare(experiment, should_stop=lambda: time.monotonic() > deadline)
+        prepared = prepare(experiment, should_stop=lambda: time.monotonic() > deadline)
     except StoppedError:
         raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
     rows: list[MetricsFrame] = []
     answer, verdict, note = None, None, {}
     try:
-        for frame in play(experiment, scene=scene, should_stop=lambda: time.monotonic() > deadline):
+        for frame in play(experiment, prepared=prepared, should_stop=lambda: time.monotonic() > deadline):
             (out / ("final.png" if frame.final else f"frames/{frame.step:06d}.png")).write_bytes(contact_sheet(frame.x))
             scores = FrameScores.model_validate(frame.scores, extra="forbid")
             rows.append(MetricsFrame(step=frame.step, seconds=frame.seconds, loss=frame.loss, labels=tuple(frame.labels), scores=scores))
@@ -115,9 +115,9 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         experiment=experiment,
         program=program(),
         packages={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES},
-        machine=machine(scene.seen.device),
-        privacy=privacy(scene),
-        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in scene.baselines.scores.items()},
+        machine=machine(prepared.seen.device),
+        privacy=privacy(prepared),
+        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in prepared.baselines.scores.items()},
         answer=answer,
         verdict=VerdictWords.model_validate(verdict) if verdict else None,
         ending=ended,
@@ -144,11 +144,11 @@ def tell(metrics: Metrics, out: Path) -> None:
         log.info("%s", metrics.privacy.words)
 
 
-def privacy(scene: Any) -> Privacy | None:
+def privacy(prepared: Any) -> Privacy | None:
     """What its protections promise."""
     from leakage.engine.privacy import budget_words, privacy_budget
 
-    budget = privacy_budget(scene.federation, scene.seen.received.weights)
+    budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
     if budget is None:
         return None
     words = budget_words(budget.epsilon, budget.delta, budget.unit, budget.assumption)

@@ -12,9 +12,9 @@ from leakage.workers.adapter import play, prepare
 def ends(picture: str, strength: str, *, adaptive: bool = True) -> tuple[float, float, str]:
     """PSNR where the Lab's simple form ends behind noise, the best on the way, and what the attacker assumes of the errors."""
     choice = SimpleChoice("small", 1, "noise", strength, adaptive)  # type: ignore[arg-type]
-    scene = prepare(choice.experiment((Picture(id=picture),)))
-    frames = list(play(choice.experiment((Picture(id=picture),)), scene=scene))
-    scores = torch.cat([psnr(frame.x, scene.x) for frame in frames])
+    prepared = prepare(choice.experiment((Picture(id=picture),)))
+    frames = list(play(choice.experiment((Picture(id=picture),)), prepared=prepared))
+    scores = torch.cat([psnr(frame.x, prepared.x) for frame in frames])
     return float(scores[-1]), float(scores.max()), str(frames[-1].note["errors"])
 
 

@@ -25,7 +25,7 @@ from torch import nn
 
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Defense, Params, generator
-from leakage.evaluation.play import Scene
+from leakage.evaluation.play import PreparedAttack
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import federation, play, plugin
 
@@ -147,7 +147,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
     for defenses in ((), (Part(id=name),)):
         seen = observed(x, **protected(Part(id=name)) | {"defenses": defenses})
         experiment = Experiment(attack=short("inverting_gradients", steps=1, starts=1), defenses=defenses, assume=Assumptions(labels=True))
-        scene = Scene(
+        prepared = PreparedAttack(
             attack=plugin("attack", experiment.attack),
             federation=federation(experiment),
             x=x,
@@ -155,7 +155,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
             seen=seen,
             baselines=baselines_of(experiment, x, LABELS[:1]),
         )
-        starts.append((next(iter(play(experiment, scene=scene))), seen.received.weights))
+        starts.append((next(iter(play(experiment, prepared=prepared))), seen.received.weights))
     (one, weights), (other, same) = starts
     assert torch.equal(one.x, other.x)
     assert all(torch.equal(weights[layer], same[layer]) for layer in weights.keys() & same.keys())

@@ -35,7 +35,7 @@ DEFINED = {  # as what is defined for others: modules, classes, functions, metho
     **dict.fromkeys(("found", "shown", "told", "offer", "asked", "made", "said"), "a verb and its object"),
     **dict.fromkeys(("seek", "guess"), "optimize_latents, latent_init"),
     **dict.fromkeys(("spread", "track", "serve"), "broadcast_state, infer_state, server_update"),
-    **dict.fromkeys(("together", "alone", "opened"), "run_batched, run_single, prepare_scene"),
+    **dict.fromkeys(("together", "alone", "opened"), "run_batched, run_single, prepare_case"),
     **dict.fromkeys(("narrow", "heard", "lost"), "bfloat16, loss_log, diverged"),
     **dict.fromkeys(("like", "beside"), "timing_key, same_except_defense"),
     **dict.fromkeys(("average", "memory", "draws"), "to_gradient, state, step_rng"),

@@ -63,10 +63,10 @@ def test_a_run_with_lfws_head_is_played_and_scored() -> None:
         attack=Part(id="inverting_gradients", fields={"steps": 2}),
         assume=GRANTED,
     ).resolve(CATALOG)
-    scene = prepare(asked)
-    *_, last = play(asked, scene=scene)
-    assert scene.y.tolist() == [5748, 12]
-    assert scene.seen.received.update["linear.weight"].shape == (5749, 768)
+    prepared = prepare(asked)
+    *_, last = play(asked, prepared=prepared)
+    assert prepared.y.tolist() == [5748, 12]
+    assert prepared.seen.received.update["linear.weight"].shape == (5749, 768)
     assert last.scores["label_accuracy"] == 1
     assert last.scores["rank"] is not None
 

@@ -82,13 +82,13 @@ def test_every_rule_reads_a_batch_of_one_output(rule: str) -> None:
 def test_a_float64_client_sends_float64_and_is_attacked_in_float64() -> None:
     for attack, fields in (("idlg", {"steps": 2, "restarts": 1}), ("inverting_gradients", {"steps": 3}), ("gradinversion", {"steps": 3})):
         asked_for = Experiment(size=28, channels=1, precision="float64", attack=Part(id=attack, fields=fields)).resolve(CATALOG)
-        scene = prepare(asked_for)
-        *_, last = play(asked_for, scene=scene)
-        assert {value.dtype for value in scene.seen.received.update.values()} == {torch.float64}
+        prepared = prepare(asked_for)
+        *_, last = play(asked_for, prepared=prepared)
+        assert {value.dtype for value in prepared.seen.received.update.values()} == {torch.float64}
         assert last.final
         assert math.isfinite(last.scores["psnr"])
     plain = prepare(asked_for.model_copy(update={"precision": "float32"}))
-    for name, value in scene.seen.received.update.items():
+    for name, value in prepared.seen.received.update.items():
         assert torch.allclose(plain.seen.received.update[name], value.float(), rtol=1e-3, atol=1e-6)  # the same network and picture
 
 

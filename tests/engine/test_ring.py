@@ -133,7 +133,7 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
             attack=Part(id="inverting_gradients", fields={"steps": 100}),
             assume=Assumptions(labels=True),
         ).resolve(CATALOG)
-        *_, last = play(asked, scene=prepare(asked))
+        *_, last = play(asked, prepared=prepare(asked))
         return float(last.scores["psnr_each"][0])
 
     assert psnr(in_ring(clients_before=1)) > psnr(Part(id="secure_aggregation", fields={"clients": 3})) + 3

@@ -9,7 +9,7 @@ import torch
 from small_problems import CATALOG
 
 from leakage.engine.lanes import joined
-from leakage.evaluation.play import Frame, Scene, play_together
+from leakage.evaluation.play import Frame, PreparedAttack, play_together
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
@@ -54,8 +54,8 @@ def test_together_every_arm_ends_where_it_ends_alone() -> None:
     scenes = [prepare(arm) for arm in ARMS]
     assert all(batchable(arm) and arm.same_except_defense(ARMS[0]) for arm in ARMS)
     ends = last_of(play_together(scenes, [never] * len(ARMS)), len(ARMS))
-    for arm, scene, end in zip(ARMS, scenes, ends, strict=True):
-        *_, single = play(arm, scene=scene)
+    for arm, prepared, end in zip(ARMS, scenes, ends, strict=True):
+        *_, single = play(arm, prepared=prepared)
         assert (end.step, end.labels, end.note) == (single.step, single.labels, single.note)
         assert end.loss == pytest.approx(single.loss, rel=1e-9)
         torch.testing.assert_close(end.x, single.x)  # a pixel moves by the sign of its gradient, so this holds or fails by far
@@ -67,8 +67,8 @@ def test_each_goes_on_by_itself_where_the_loop_has_ended() -> None:
     polished = Part(id="inverting_gradients", fields={"steps": 6, "polish": 3})
     arms = [behind(*defenses, base=PLAIN.model_copy(update={"attack": polished})) for defenses in ((), (NOISE,))]
     scenes = [prepare(arm) for arm in arms]
-    for arm, scene, end in zip(arms, scenes, last_of(play_together(scenes, [never] * 2), 2), strict=True):
-        *_, single = play(arm, scene=scene)
+    for arm, prepared, end in zip(arms, scenes, last_of(play_together(scenes, [never] * 2), 2), strict=True):
+        *_, single = play(arm, prepared=prepared)
         assert end.step == single.step > 6
         assert end.loss == pytest.approx(single.loss, rel=1e-6)
 
@@ -113,7 +113,7 @@ def test_only_protection_and_knowledge_may_differ() -> None:
 def test_other_weights_are_refused() -> None:
     scenes = [prepare(ARMS[0]), prepare(ARMS[0].model_copy(update={"seed": 2}))]
     with pytest.raises(ValueError, match="only if the model and its weights are the same"):
-        joined([scene.seen for scene in scenes], torch.zeros(1, 2, dtype=torch.long))
+        joined([prepared.seen for prepared in scenes], torch.zeros(1, 2, dtype=torch.long))
 
 
 # ---------------------------------------------------------------- the worker
@@ -169,14 +169,14 @@ def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Sto
 def test_one_that_fails_takes_no_other_with_it(desk: tuple[Store, Callable[..., list[str]]], monkeypatch: pytest.MonkeyPatch) -> None:
     store, queue = desk
     runs = queue(ARMS[:3])
-    whole = attack_job.prepare_scene
+    whole = attack_job.prepare_case
 
     def broken(job: Job, device: torch.device) -> attack_job.Case:
         if job.run.id == runs[1]:
             raise ValueError("This one has no picture.")
         return whole(job, device)
 
-    monkeypatch.setattr(attack_job, "prepare_scene", broken)
+    monkeypatch.setattr(attack_job, "prepare_case", broken)
     assert work(store) == [sorted(runs)]
     assert [look(store, run).status for run in runs] == ["done", "failed", "done"]
     assert look(store, runs[1]).message == "This one has no picture."
@@ -192,7 +192,7 @@ def test_a_loop_has_one_limit_that_of_one_run_times_what_its_steps_cost(
     queue(ARMS[:3])
     left = list[float]()
 
-    def look_at(scenes: list[Scene], heartbeats: list[Heartbeat]) -> Iterator[tuple[int, Frame]]:
+    def look_at(scenes: list[PreparedAttack], heartbeats: list[Heartbeat]) -> Iterator[tuple[int, Frame]]:
         left.extend(one.deadline - time.monotonic() for one in heartbeats)
         return play_together(scenes, heartbeats)
 

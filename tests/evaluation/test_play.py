@@ -8,17 +8,17 @@ from small_problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments
 
 from leakage.engine.core import DoesNotApplyError, Observation, Snapshot, generator
 from leakage.evaluation import metrics
-from leakage.evaluation.play import Frame, Scene
+from leakage.evaluation.play import Frame, PreparedAttack
 from leakage.evaluation.received import describe, strip
 from leakage.evaluation.referee import Referee
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import federation, observe, play, plugin
 
 
-def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> Scene:
+def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | None = None) -> PreparedAttack:
     """The experiment with these pictures and the first of LABELS, ready to be played."""
     y = LABELS[: len(x)]
-    return Scene(
+    return PreparedAttack(
         attack=plugin("attack", experiment.attack),
         federation=federation(experiment),
         x=x,
@@ -31,12 +31,12 @@ def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | Non
 @pytest.mark.long
 def test_a_finished_run_answers_with_the_attacks_last_snapshot() -> None:
     experiment = Experiment(model=TINY, attack=short("idlg"))
-    scene = scene_of(experiment, smooth())
-    frames = list(play(experiment, scene=scene))
-    answer = moments(experiment.attack, scene.seen)[-1]
+    prepared = scene_of(experiment, smooth())
+    frames = list(play(experiment, prepared=prepared))
+    answer = moments(experiment.attack, prepared.seen)[-1]
     assert [frame.final for frame in frames] == [False] * (len(frames) - 1) + [True]
     assert torch.equal(frames[-1].x, answer.x.clamp(0, 1))
-    assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, scene.x)))
+    assert frames[-1].scores["psnr"] == pytest.approx(float(metrics.psnr(answer.x, prepared.x)))
     assert frames[-1].verdict
     assert frames[-1].verdict["word"] == "recognizable"
 
@@ -45,8 +45,8 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
     """A guess two of MNIST's standard deviations (0.3081078) beyond white, of a white picture, is clamped to an exact copy."""
     experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
     white = torch.ones(1, 3, 32, 32)
-    scene = scene_of(experiment, white)
-    referee = Referee(scene.x, scene.y, scene.seen, scene.baselines)
+    prepared = scene_of(experiment, white)
+    referee = Referee(prepared.x, prepared.y, prepared.seen, prepared.baselines)
     guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
     scores = referee.score(guess, ending="answer").scores
     assert scores["mse"] == 0.0
@@ -59,10 +59,10 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
     seen = by_hand(lambda x: torch.cat([x**2 - 1, 0 * x + 0.1], 3), torch.zeros(1, 1, 8, 16), side=8)
     first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
     # A referee who takes the first guess for the truth finds the first frame best.
-    scene = scene_of(experiment, first, seen=seen)
+    prepared = scene_of(experiment, first, seen=seen)
     monkeypatch.setattr("leakage.evaluation.play.SHARE", 1e9)  # every frame is kept, however long that takes
     kept: list[Frame] = []
-    for frame in play(experiment, scene=scene, should_stop=lambda: kept[-1].note["start"] == 2, per_second=1e9):
+    for frame in play(experiment, prepared=prepared, should_stop=lambda: kept[-1].note["start"] == 2, per_second=1e9):
         kept.append(frame)
     *frames, answer = kept
     lowest = min(frames, key=lambda frame: frame.loss)
@@ -77,11 +77,11 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
 @pytest.mark.long
 def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> None:
     experiment = Experiment(model=TINY, attack=short("idlg"))
-    scene = scene_of(experiment, smooth(3))
-    *_, answer = play(experiment, scene=scene)
+    prepared = scene_of(experiment, smooth(3))
+    *_, answer = play(experiment, prepared=prepared)
     assert answer.labels == LABELS.tolist() == [7, 2, 4]  # the attack itself found them sorted
     assert min(answer.scores["psnr_each"]) > 30
-    assert answer.scores["psnr_each"] == metrics.psnr(answer.x, scene.x).tolist()
+    assert answer.scores["psnr_each"] == metrics.psnr(answer.x, prepared.x).tolist()
     assert answer.scores["label_accuracy"] == 1
     assert answer.scores["relative_l2"] < 1e-3  # the update is replayed with each picture's own label
 
@@ -89,7 +89,7 @@ def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> No
 @pytest.mark.long
 def test_frames_are_kept_by_the_clock() -> None:
     experiment = Experiment(model=TINY, attack=Part(id="inverting_gradients", fields={"steps": 1000}))
-    frames = list(play(experiment, scene=scene_of(experiment, smooth()), per_second=50))
+    frames = list(play(experiment, prepared=scene_of(experiment, smooth()), per_second=50))
     seconds = [frame.seconds for frame in frames[:-1]]
     assert 3 < len(seconds) < 500
     assert all(later - earlier > 0.019 for earlier, later in pairwise(seconds))  # 0.02 s less the time of scoring
@@ -99,7 +99,7 @@ def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
     # ||x^2 + 1||^2 is never 0: the first two starts are said to be stuck, and agree.
     experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "restarts": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))
-    frames = list(play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), per_second=0.001))
+    frames = list(play(experiment, prepared=scene_of(experiment, smooth(side=1), seen=seen), per_second=0.001))
     assert ["event" in frame.note for frame in frames] == [False, True, True, False]  # the first, two events, the answer
 
 
@@ -107,7 +107,7 @@ def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -
     experiment = Experiment(attack=Part(id="idlg", fields={"steps": 30, "restarts": 4}))
     seen = by_hand(lambda x: x**2 + 1, torch.zeros(1, 1, 1, 1))  # never 0: a start is said to be stuck
     kept: list[Frame] = []
-    for frame in play(experiment, scene=scene_of(experiment, smooth(side=1), seen=seen), should_stop=lambda: "event" in kept[-1].note):
+    for frame in play(experiment, prepared=scene_of(experiment, smooth(side=1), seen=seen), should_stop=lambda: "event" in kept[-1].note):
         kept.append(frame)
     assert ["event" in frame.note for frame in kept] == [*[False] * (len(kept) - 2), True, False]
     assert kept[-1].note["label rule"]
@@ -116,7 +116,7 @@ def test_what_was_said_on_the_way_is_not_said_of_the_answer_of_a_stopped_run() -
 def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
     noise = Part(id="gaussian_noise", fields={"scale": 0.1})
     experiment = Experiment(model=TINY, attack=Part(id="linear_layer"), defenses=(noise,), assume=GRANTED)
-    first, answer = play(experiment, scene=scene_of(experiment, smooth()))
+    first, answer = play(experiment, prepared=scene_of(experiment, smooth()))
     assert str(answer.note["event"]).startswith("The gradient of what was read off is ")
     assert answer.note == first.note
     assert torch.equal(answer.x, first.x)
@@ -125,13 +125,13 @@ def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
 def test_an_attack_that_does_not_apply_leaves_no_frame() -> None:
     experiment = Experiment(attack=Part(id="linear_layer"))  # LeNet begins with a convolution
     with pytest.raises(DoesNotApplyError, match=r"^This attack needs a network whose first layer is fully connected"):
-        next(play(experiment, scene=scene_of(experiment, smooth(side=28))))
+        next(play(experiment, prepared=scene_of(experiment, smooth(side=28))))
 
 
 def test_a_guess_that_is_no_number_is_scored_as_grey() -> None:
     experiment = Experiment(attack=short("idlg", steps=2), assume=GRANTED)
     x, seen = smooth(), by_hand(lambda x: x.log() * x.sum(), torch.zeros(1, 1, 8, 8), side=8)
-    *_, answer = play(experiment, scene=scene_of(experiment, x, seen=seen))
+    *_, answer = play(experiment, prepared=scene_of(experiment, x, seen=seen))
     assert answer.x[answer.x == 0.5].numel() == 64
     assert answer.scores["psnr"] == pytest.approx(float(metrics.psnr(torch.full_like(x, 0.5), x)))
     assert answer.loss != answer.loss

@@ -33,9 +33,9 @@ def test_every_layer_of_a_recursion_is_kept_however_fast_it_comes() -> None:
     experiment = Experiment(
         pictures=(Picture(source="gallery", id="digit-3"),), model=Part(id="cnn6"), attack=Part(id="r_gap"), task="flipped"
     )
-    scene = prepare(experiment)
-    snapshots = list(RGap().run(scene.seen, generator(experiment.seed, "attack")))
-    frames = list(play(experiment, scene=scene, per_second=0.001))
+    prepared = prepare(experiment)
+    snapshots = list(RGap().run(prepared.seen, generator(experiment.seed, "attack")))
+    frames = list(play(experiment, prepared=prepared, per_second=0.001))
     layers = [f"conv{number}" for number in range(6, 0, -1)]
     assert [frame.note["layer"] for frame in frames if "layer" in frame.note] == ["linear", *layers]
     (mosaic,) = frames[6].views.values()  # what enters conv1: three maps of 32 x 32 in two columns

@@ -213,10 +213,10 @@ def test_r_gap_reads_a_gallery_picture_exactly_off_the_gradient_of_a_written_net
     answers = []
     for model in (Part(id="custom", fields={"network": "conv 4@4"}), Part(id="rgap_net", fields={"net": "A"})):
         experiment = Experiment(model=model, task="flipped", precision="float64", attack=Part(id="r_gap")).resolve(CATALOG)
-        scene = prepare(experiment)
-        *_, last = play(experiment, scene=scene)
+        prepared = prepare(experiment)
+        *_, last = play(experiment, prepared=prepared)
         assert last.final
-        assert float(F.mse_loss(last.x, scene.x)) < 1e-18
+        assert float(F.mse_loss(last.x, prepared.x)) < 1e-18
         answers.append(last.x)
     assert torch.equal(*answers)  # the same names, the same seed, the same network
 
