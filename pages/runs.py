@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from leakage.frontend.markup import render
-from leakage.results.comparison import MAX_ARMS as MOST
+from leakage.results.comparison import MAX_RUNS as MOST
 from leakage.results.run_titles import attack_title, ranks_title, training_title
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd

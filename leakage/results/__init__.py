@@ -1,1 +1,1 @@
-"""What runs came to: comparisons, exports, reports, accuracy costs, precomputed benchmarks. No torch."""
+"""The results of runs: comparisons, exports, reports, accuracy costs, precomputed benchmarks. No torch."""

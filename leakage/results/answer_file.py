@@ -17,11 +17,11 @@ from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
 from leakage.results.alternatives import ANOTHER, MARKED, alternatives
 from leakage.results.answer import Answer, answer
 from leakage.results.answer_words import attack_and_attacker, lines, not_tried, scenario_words
-from leakage.results.arms import Arm, data, gather
 from leakage.results.asking import is_about, is_control, matches
 from leakage.results.comparison_report import OWN, outcome_words
-from leakage.results.exports import Made, saved
+from leakage.results.exports import Download, saved
 from leakage.results.promise import Promise, promise_before
+from leakage.results.variant_results import VariantResult, data, gather
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
 from leakage.settings import settings
@@ -38,7 +38,7 @@ HEADS = (
 LONGEST = 200  # characters of a free text
 
 
-def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Mapping[str, str]) -> Made | None:
+def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Mapping[str, str]) -> Download | None:
     """Return answer.html or answer.json of these runs; None for another name, or if none of the runs exists any more.
 
     Args:
@@ -52,17 +52,19 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
         SpecError: the question is not valid, or the runs answer another question.
     """
     asked = parse_question(given.get("question", ""))
-    arms = gather(store, ids, known)
-    if not arms or name not in ("answer.html", "answer.json"):
+    variants = gather(store, ids, known)
+    if not variants or name not in ("answer.html", "answer.json"):
         return None
-    runs = [arm.run for arm in arms]
+    runs = [variant.run for variant in variants]
     if not is_about(asked, runs, known):
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
-    result = answer(store, runs, known, gone=len(set(ids)) - len(arms))
+    result = answer(store, runs, known, gone=len(set(ids)) - len(variants))
     if name == "answer.json":
         found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(result, asked, known)}
-        return Made("application/json", json.dumps({**found, **data(arms, known)}, indent=2).encode())
-    return Made("text/html", page(asked, result, arms, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode())
+        return Download("application/json", json.dumps({**found, **data(variants, known)}, indent=2).encode())
+    return Download(
+        "text/html", page(asked, result, variants, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode()
+    )
 
 
 def _figures_of(result: Answer, asked: Question, known: Catalog) -> dict[str, Any]:
@@ -111,12 +113,12 @@ def repeated(text: str, known: Catalog) -> list[Experiment]:
     return found if matches(asked, found, known) else []
 
 
-def page(asked: Question, result: Answer, arms: Sequence[Arm], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
+def page(asked: Question, result: Answer, variants: Sequence[VariantResult], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
     """Write the answer as one HTML page that loads nothing from a network.
 
     The summary comes first, then the scenario, the decision, the limits and the numbers.
     """
-    main = next(arm for arm in arms if not _is_control(arm, arms))
+    main = next(variant for variant in variants if not _is_control(variant, variants))
     measured = alternatives(main.experiment, store, known, lambda text: in_words_of(asked, text))
     return render(
         "results/answer_file.html.jinja",
@@ -126,44 +128,44 @@ def page(asked: Question, result: Answer, arms: Sequence[Arm], known: Catalog, s
         scenario=scenario_words(asked, known),
         lines=lines(result, asked, known),
         paper=[(name.capitalize(), text) for name, text in paper.items()],
-        own=OWN.format(settings().upload_life) if any(arm.own for arm in arms) else "",
-        figures=_figures(arms),
+        own=OWN.format(settings().upload_life) if any(variant.shows_upload for variant in variants) else "",
+        figures=_figures(variants),
         limits=not_tried(asked, result, known),
         demands=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in DEMANDS],
         residual=[(in_words_of(asked, words), TITLES[lesson]) for words, lesson in RESIDUAL],
         alternatives=sorted(measured, key=lambda alternative: not alternative.chosen),
         recipe=next((row.cost.recipe for row in measured if row.cost.recipe), ""),
-        devices=", ".join(dict.fromkeys(arm.meta.environment.device for arm in arms if arm.meta)),
+        devices=", ".join(dict.fromkeys(variant.meta.environment.device for variant in variants if variant.meta)),
         heads=HEADS,
-        rows=[_numbers(arm) for arm in arms if arm.run.started],
-        idle=sum(not arm.run.started for arm in arms),
+        rows=[_numbers(variant) for variant in variants if variant.run.started],
+        idle=sum(not variant.run.started for variant in variants),
         another=in_words_of(asked, f"{ANOTHER} {MARKED}"),
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     )
 
 
-def _is_control(arm: Arm, arms: Sequence[Arm]) -> bool:
-    return is_control(arm.experiment, [other.experiment for other in arms])
+def _is_control(variant: VariantResult, variants: Sequence[VariantResult]) -> bool:
+    return is_control(variant.experiment, [other.experiment for other in variants])
 
 
-def _figures(arms: Sequence[Arm]) -> list[tuple[str, str, str]]:
+def _figures(variants: Sequence[VariantResult]) -> list[tuple[str, str, str]]:
     """List the pictures that the page shows: private pictures and reconstruction as PNG (base64), and a caption.
 
     Of each group of pictures these are the run that shows most, and the control that shows most.
     """
-    best: dict[tuple[str, bool], Arm] = {}
-    for arm in arms:
-        group = (str(arm.experiment.pictures), _is_control(arm, arms))
-        if group not in best or reach_of(arm.row) > reach_of(best[group].row):
-            best[group] = arm
+    best: dict[tuple[str, bool], VariantResult] = {}
+    for variant in variants:
+        group = (str(variant.experiment.pictures), _is_control(variant, variants))
+        if group not in best or reach_of(variant.row) > reach_of(best[group].row):
+            best[group] = variant
     return [
         (
-            _png(arm.private),
-            _png(arm.guess),
-            f"{'Control, protection off. ' if control else ''}{attack_and_attacker(arm.row)}: {outcome_words(arm.row)}",
+            _png(variant.private),
+            _png(variant.guess),
+            f"{'Control, protection off. ' if control else ''}{attack_and_attacker(variant.row)}: {outcome_words(variant.row)}",
         )
-        for (_, control), arm in best.items()
-        if arm.private and arm.guess
+        for (_, control), variant in best.items()
+        if variant.private and variant.guess
     ]
 
 
@@ -171,15 +173,15 @@ def _png(picture: Image.Image) -> str:
     return base64.b64encode(saved(picture, "PNG")).decode()
 
 
-def _numbers(arm: Arm) -> list[str]:
+def _numbers(variant: VariantResult) -> list[str]:
     """Return the cells of an attack's row in the table of the page, in the order of HEADS."""
-    row = arm.row
+    row = variant.row
     grey = row.grey.get("psnr")
     return [
         row.attack,
         "" if row.attacker == "both" else row.attacker,
         row.protection,
-        str(arm.experiment.seed),
+        str(variant.experiment.seed),
         outcome_words(row),
         "–" if row.psnr is None else f"{row.psnr:.1f}\u00a0dB",
         "–" if grey is None else f"{grey:.1f}\u00a0dB",

@@ -20,7 +20,7 @@ EXPORTS = {
     "comparison.json": "Data (JSON)",
     "pictures.png": "Picture (PNG)",
 }
-MAX_ARMS = 24  # runs of a file, counting both attackers of a variant and all its seeds
+MAX_RUNS = 24  # runs of a file, counting both attackers of a variant and all its seeds
 
 
 @dataclass(frozen=True)

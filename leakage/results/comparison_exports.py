@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from PIL import Image, ImageDraw
 
 from leakage.results import comparison_report
-from leakage.results.arms import Arm, data, gather, without_infinity
-from leakage.results.exports import GAP, WIDE, Made, saved, table
+from leakage.results.exports import GAP, WIDE, Download, saved, table
+from leakage.results.variant_results import VariantResult, data, gather, without_infinity
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.words import INAPPLICABLE
@@ -19,52 +19,52 @@ COST = ["accuracy_of", "accuracy_seeds", "accuracy_difference", "epsilon_trainin
 GREY = ["psnr", "ssim", "lpips", "rank"]
 
 
-def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Made | None:
+def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Download | None:
     """Return the file of `comparison.EXPORTS` with this name for these runs; None for another name, or if there is nothing to show."""
-    maker, arms = MAKERS.get(name), gather(store, ids, known)
-    return maker(arms, known) if maker and arms else None
+    maker, variants = MAKERS.get(name), gather(store, ids, known)
+    return maker(variants, known) if maker and variants else None
 
 
-def _table(arms: list[Arm], _known: Catalog) -> Made:
+def _table(variants: list[VariantResult], _known: Catalog) -> Download:
     head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "seed", "run"]
 
-    def line(arm: Arm) -> list[object]:
-        row = arm.row
+    def line(variant: VariantResult) -> list[object]:
+        row = variant.row
         scores = [without_infinity(getattr(row, name)) for name in SCORES]
         cost = [row.cost.recipe if row.cost.accuracies else row.cost.blank, len(row.cost.accuracies) or None, row.cost.difference]
         cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
         word = INAPPLICABLE if row.inapplicable else row.verdict
-        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, arm.experiment.seed, row.run]
+        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, variant.experiment.seed, row.run]
 
-    return table(head, map(line, arms))
-
-
-def _data(arms: list[Arm], known: Catalog) -> Made:
-    return Made("application/json", json.dumps(data(arms, known), indent=2, allow_nan=False).encode())
+    return table(head, map(line, variants))
 
 
-def _report(arms: list[Arm], known: Catalog) -> Made:
-    return Made("text/html", comparison_report.page(arms, known).encode())
+def _data(variants: list[VariantResult], known: Catalog) -> Download:
+    return Download("application/json", json.dumps(data(variants, known), indent=2, allow_nan=False).encode())
 
 
-def _pictures(arms: list[Arm], _known: Catalog) -> Made | None:
+def _report(variants: list[VariantResult], known: Catalog) -> Download:
+    return Download("text/html", comparison_report.page(variants, known).encode())
+
+
+def _pictures(variants: list[VariantResult], _known: Catalog) -> Download | None:
     """Draw a column for each variant: the private pictures, the reconstructions, the name and the result. None without pictures."""
-    shown = [arm for arm in arms if arm.private and arm.guess]
+    shown = [variant for variant in variants if variant.private and variant.guess]
     if not shown:
         return None
     side = min(COLUMN, (WIDE - GAP) // len(shown) - GAP)
-    columns = [_column(arm, side) for arm in shown]
+    columns = [_column(variant, side) for variant in shown]
     page = Image.new("RGB", (GAP + len(columns) * (side + GAP), GAP + max(column.height for column in columns)), "white")
     for number, column in enumerate(columns):
         page.paste(column, (GAP + number * (side + GAP), GAP))
-    return Made("image/png", saved(page, "PNG"))
+    return Download("image/png", saved(page, "PNG"))
 
 
-def _column(arm: Arm, side: int) -> Image.Image:
-    pictures = [_fitted(picture, side) for picture in (arm.private, arm.guess) if picture]
-    psnr = [] if arm.row.psnr is None else [f"{arm.row.psnr:.1f} dB"]
-    lines = [*_wrapped(arm.row.name, side), *psnr, *_wrapped(comparison_report.outcome_words(arm.row), side)]
+def _column(variant: VariantResult, side: int) -> Image.Image:
+    pictures = [_fitted(picture, side) for picture in (variant.private, variant.guess) if picture]
+    psnr = [] if variant.row.psnr is None else [f"{variant.row.psnr:.1f} dB"]
+    lines = [*_wrapped(variant.row.name, side), *psnr, *_wrapped(comparison_report.outcome_words(variant.row), side)]
     tall = sum(picture.height + GAP for picture in pictures)
     column = Image.new("RGB", (side, tall + LINE * len(lines) + GAP), "white")
     for number, picture in enumerate(pictures):
@@ -92,7 +92,7 @@ def _wrapped(text: str, wide: int) -> list[str]:
     return lines
 
 
-MAKERS: dict[str, Callable[[list[Arm], Catalog], Made | None]] = {
+MAKERS: dict[str, Callable[[list[VariantResult], Catalog], Download | None]] = {
     "comparison.html": _report,
     "table.csv": _table,
     "comparison.json": _data,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from leakage.results.comparison import MAX_ARMS
+from leakage.results.comparison import MAX_RUNS
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 
@@ -26,17 +26,17 @@ def experiments(text: str, known: Catalog | None = None) -> list[Experiment]:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is no exported comparison: expected its JSON or its report, and {error}.") from None
-    arms = raw.get("experiments") if isinstance(raw, dict) else None
-    if not isinstance(arms, list) or not all(isinstance(arm, dict) for arm in arms):
+    entries = raw.get("experiments") if isinstance(raw, dict) else None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise SpecError("This is no exported comparison: expected an object with a list of experiments.")
-    if not 1 <= len(arms) <= MAX_ARMS:
-        raise SpecError(f"experiments: allowed are 1 to {MAX_ARMS}, given were {len(arms)}.")
-    return [_arm(number, arm, known) for number, arm in enumerate(arms, 1)]
+    if not 1 <= len(entries) <= MAX_RUNS:
+        raise SpecError(f"experiments: allowed are 1 to {MAX_RUNS}, given were {len(entries)}.")
+    return [_parse_entry(number, entry, known) for number, entry in enumerate(entries, 1)]
 
 
-def _arm(number: int, arm: dict[str, Any], known: Catalog | None) -> Experiment:
+def _parse_entry(number: int, entry: dict[str, Any], known: Catalog | None) -> Experiment:
     try:
-        experiment = parse(arm)
+        experiment = parse(entry)
         if known:
             experiment.resolve(known)
         return experiment

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from leakage.results import worst_case
-from leakage.results.comparison import MAX_ARMS, scenario
+from leakage.results.comparison import MAX_RUNS, scenario
 from leakage.results.differences import attacker
 from leakage.results.variant import Variant, resolved
 from leakage.spec.catalog import Catalog
@@ -12,45 +12,45 @@ from leakage.spec.experiment import Experiment
 WORST = "worst"  # the choice of every strong attacker, beside those of KNOWLEDGE
 SEEDS = (1, 3, 5)  # of a sweep
 NAMED = 3  # how many of the variants that are left out are named
-TRIES = 4  # the most attacks on a variant
+MAX_ATTACKS = 4  # the most attacks on a variant
 KNOWLEDGE = {"both": (False, True), "adaptive": (True,), "naive": (False,)}  # choice -> whether each attacker is adaptive
 
 
-def plan(base: Experiment, arms: Sequence[Variant], who: str, known: Catalog, *, seeds: int = 1) -> tuple[list[Experiment], list[str]]:
+def plan(base: Experiment, variants: Sequence[Variant], who: str, known: Catalog, *, seeds: int = 1) -> tuple[list[Experiment], list[str]]:
     """Return the experiments of a comparison, each once, and sentences on everything that is left out.
 
     Args:
         base: the experiment that all variants change.
-        arms: the variants.
+        variants: the variants.
         who: the choice of attackers: a key of KNOWLEDGE, or WORST for the strongest attackers of each variant.
         known: the plug-ins.
-        seeds: how many random seeds, of SEEDS; fewer are used where all would be more than MAX_ARMS runs.
+        seeds: how many random seeds, of SEEDS; fewer are used where all would be more than MAX_RUNS runs.
     """
     able, problems = [], list[str]()
-    for arm in arms:
-        experiment = resolved(base, arm, known)
+    for variant in variants:
+        experiment = resolved(base, variant, known)
         if isinstance(experiment, str):
             problems.append(experiment)
         else:
-            able.append((arm.title, experiment))
-    most = min(TRIES, max(1, MAX_ARMS // max(1, seeds * len(able))))
+            able.append((variant.title, experiment))
+    most = min(MAX_ATTACKS, max(1, MAX_RUNS // max(1, seeds * len(able))))
     planned, left = dict[str, Experiment](), list[str]()
-    for title, variant in able:
-        attacked = worst_case.strongest_attacks(variant, known)[:most] if who == WORST else chosen_attackers(variant, who, known)
+    for title, changed in able:
+        attacked = worst_case.strongest_attacks(changed, known)[:most] if who == WORST else chosen_attackers(changed, who, known)
         more = planned | {experiment.digest(): experiment for experiment in attacked}
-        if len(more) > MAX_ARMS:
+        if len(more) > MAX_RUNS:
             left.append(title)
         else:
             planned = more
     if left:
         problems.append(
-            f"At most {MAX_ARMS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
-            f"({len(left)} of {len(arms)} variants). Choose fewer protections or attacks, or one of the attackers."
+            f"At most {MAX_RUNS} runs go at once. Left out: {'; '.join(left[:NAMED])}{' and more' if len(left) > NAMED else ''} "
+            f"({len(left)} of {len(variants)} variants). Choose fewer protections or attacks, or one of the attackers."
         )
-    possible = max(number for number in SEEDS if number == 1 or (number <= seeds and number * len(planned) <= MAX_ARMS))
+    possible = max(number for number in SEEDS if number == 1 or (number <= seeds and number * len(planned) <= MAX_RUNS))
     if possible < seeds:
         problems.append(
-            f"With {seeds} seeds these would be {seeds * len(planned)} runs, and at most {MAX_ARMS} go at once: {possible} of the seeds "
+            f"With {seeds} seeds these would be {seeds * len(planned)} runs, and at most {MAX_RUNS} go at once: {possible} of the seeds "
             "will be tried. Leave out strengths, or one of the attackers, for more."
         )
     experiments = list(planned.values())

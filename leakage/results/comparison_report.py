@@ -13,11 +13,11 @@ from PIL import Image
 
 from leakage.frontend.markup import render
 from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
-from leakage.results.arms import Arm, data
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
 from leakage.results.exports import saved
+from leakage.results.variant_results import VariantResult, data
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
 from leakage.spec.catalog import Catalog, CatalogError
@@ -53,30 +53,31 @@ BOUND = (
 )
 
 
-def page(arms: Sequence[Arm], known: Catalog) -> str:
+def page(variants: Sequence[VariantResult], known: Catalog) -> str:
     """Write the report as HTML. `comparison_file.experiments` reads its data back."""
-    apart, alike = differs([arm.experiment for arm in arms], known)
+    apart, alike = differs([variant.experiment for variant in variants], known)
     return render(
         "results/comparison_report.html.jinja",
         style=Markup(STYLE.read_text()),
-        question=question([arm.experiment for arm in arms], known),
-        names=", ".join(dict.fromkeys(arm.row.title for arm in arms)),
-        count=len(arms),
-        when=_when(arms),
-        warnings=[OWN.format(settings().upload_life)] * any(arm.own for arm in arms) + only_naive([arm.row for arm in arms]),
-        figures=_figures(arms),
-        score_heads=[*HEAD, *_cost_heads(arms)],
-        scores=_table(arms),
-        verdicts=_verdict_sentences(arms),
-        rule=next((end.verdict.rule for arm in arms if (end := arm.run.outcome(AttackEnd)) and end.verdict), ""),
-        curves=_curves(arms),
+        question=question([variant.experiment for variant in variants], known),
+        names=", ".join(dict.fromkeys(variant.row.title for variant in variants)),
+        count=len(variants),
+        when=_when(variants),
+        warnings=[OWN.format(settings().upload_life)] * any(variant.shows_upload for variant in variants)
+        + only_naive([variant.row for variant in variants]),
+        figures=_figures(variants),
+        score_heads=[*HEAD, *_cost_heads(variants)],
+        scores=_table(variants),
+        verdicts=_verdict_sentences(variants),
+        rule=next((end.verdict.rule for variant in variants if (end := variant.run.outcome(AttackEnd)) and end.verdict), ""),
+        curves=_curves(variants),
         apart=apart,
         alike=alike,
-        assumed=[_assumed(arm, known) for arm in arms],
-        limits=_limits(arms),
-        recipe=_recipe(arms),
-        papers=_papers(arms, known),
-        embedded=_embedded(arms, known),
+        assumed=[_assumed(variant, known) for variant in variants],
+        limits=_limits(variants),
+        recipe=_recipe(variants),
+        papers=_papers(variants, known),
+        embedded=_embedded(variants, known),
     )
 
 
@@ -87,9 +88,9 @@ def question(experiments: Sequence[Experiment], known: Catalog) -> str:
     return f"What can {receivers.pop()} see of the private picture?" if len(receivers) == 1 else "What can be seen of the private picture?"
 
 
-def _when(arms: Sequence[Arm]) -> str:
-    ended = [arm.run.finished for arm in arms if arm.run.finished]
-    still = sum(not arm.run.finished for arm in arms)
+def _when(variants: Sequence[VariantResult]) -> str:
+    ended = [variant.run.finished for variant in variants if variant.run.finished]
+    still = sum(not variant.run.finished for variant in variants)
     words = [f"Computed until {time.strftime('%Y-%m-%d %H:%M', time.gmtime(max(ended)))} UTC."] if ended else []
     return " ".join([*words, f"{still} not finished yet."] if still else words)
 
@@ -97,15 +98,17 @@ def _when(arms: Sequence[Arm]) -> str:
 # ---------------------------------------------------------------- pictures
 
 
-def _figures(arms: Sequence[Arm]) -> list[dict[str, str]]:
+def _figures(variants: Sequence[VariantResult]) -> list[dict[str, str]]:
     """List the figures: every set of private pictures, followed by its reconstructions."""
     figures = []
-    for _, group in groupby(arms, key=lambda arm: (arm.experiment.pictures, arm.experiment.size, arm.experiment.channels)):
+    for _, group in groupby(
+        variants, key=lambda variant: (variant.experiment.pictures, variant.experiment.size, variant.experiment.channels)
+    ):
         same = list(group)
-        if private := next((arm.private for arm in same if arm.private), None):
+        if private := next((variant.private for variant in same if variant.private), None):
             words = "The private picture" if len(same[0].experiment.pictures) == 1 else "The private pictures"
             figures.append(_figure(private, words, kind="private"))
-        figures += [_figure(arm.guess, arm.row.name) for arm in same if arm.guess]
+        figures += [_figure(variant.guess, variant.row.name) for variant in same if variant.guess]
     return figures
 
 
@@ -116,16 +119,23 @@ def _figure(picture: Image.Image, words: str, *, kind: str = "") -> dict[str, st
 # ---------------------------------------------------------------- numbers
 
 
-def _table(arms: Sequence[Arm]) -> list[list[str]]:
+def _table(variants: Sequence[VariantResult]) -> list[list[str]]:
     """List the rows of the table of scores: every variant, then the baselines of a grey picture."""
-    heads = _cost_heads(arms)
+    heads = _cost_heads(variants)
     lines = [
-        [arm.row.title, arm.row.attacker, outcome_words(arm.row), *_scores(vars(arm.row)), *_costs(arm.row)[: len(heads)]] for arm in arms
+        [
+            variant.row.title,
+            variant.row.attacker,
+            outcome_words(variant.row),
+            *_scores(vars(variant.row)),
+            *_costs(variant.row)[: len(heads)],
+        ]
+        for variant in variants
     ]
-    greys = list({json.dumps(arm.row.grey): arm for arm in arms if arm.row.grey}.values())
-    for arm in greys:
-        which = "" if len(greys) == 1 else f", for {arm.row.name}"
-        lines.append([f"A grey picture{which}", "none", "baseline", *_scores(arm.row.grey), *["–"] * len(heads)])
+    greys = list({json.dumps(variant.row.grey): variant for variant in variants if variant.row.grey}.values())
+    for variant in greys:
+        which = "" if len(greys) == 1 else f", for {variant.row.name}"
+        lines.append([f"A grey picture{which}", "none", "baseline", *_scores(variant.row.grey), *["–"] * len(heads)])
     return lines
 
 
@@ -143,14 +153,14 @@ def _scores(found: Mapping[str, Any]) -> list[str]:
     return [form.format(value) if (value := found.get(name)) is not None else "–" for name, form in forms.items()]
 
 
-def _cost_heads(arms: Sequence[Arm]) -> list[str]:
+def _cost_heads(variants: Sequence[VariantResult]) -> list[str]:
     """List the headings of the columns on accuracy cost; epsilon has columns only if a protection promises any."""
-    return [heading([arm.row.cost for arm in arms]), "Against no protection", *(EPSILONS if _promised(arms) else ())]
+    return [heading([variant.row.cost for variant in variants]), "Against no protection", *(EPSILONS if _promised(variants) else ())]
 
 
-def _promised(arms: Sequence[Arm]) -> bool:
+def _promised(variants: Sequence[VariantResult]) -> bool:
     """Return whether a protection of these variants promises an epsilon."""
-    return any(epsilon is not None for arm in arms for epsilon in arm.row.cost.epsilons(arm.row.epsilon))
+    return any(epsilon is not None for variant in variants for epsilon in variant.row.cost.epsilons(variant.row.epsilon))
 
 
 def _costs(row: Row) -> list[str]:
@@ -158,24 +168,26 @@ def _costs(row: Row) -> list[str]:
     return [accuracy, row.cost.difference or "–", *map(epsilon_words, row.cost.epsilons(row.epsilon))]
 
 
-def _verdict_sentences(arms: Sequence[Arm]) -> list[str]:
+def _verdict_sentences(variants: Sequence[VariantResult]) -> list[str]:
     """List the reasons of the verdicts, then the reasons why runs failed."""
-    words = [f"{arm.row.name}: {arm.row.words}" for arm in arms if arm.row.words]
-    return words + [f"{arm.row.name}: {arm.row.ended}." for arm in arms if arm.run.finished and not arm.row.answered]
+    words = [f"{variant.row.name}: {variant.row.words}" for variant in variants if variant.row.words]
+    return words + [
+        f"{variant.row.name}: {variant.row.ended}." for variant in variants if variant.run.finished and not variant.row.answered
+    ]
 
 
-def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:
+def _curves(variants: Sequence[VariantResult]) -> dict[str, Any] | None:
     """Return the drawing of PSNR over steps for the template; None if no run has a curve.
 
     Every title has a colour. Naive attackers have broken lines, and the baselines of a grey picture thin lines.
     """
-    curves = {arm.row.run: _thinned(arm.curve) for arm in arms if arm.curve}
+    curves = {variant.row.run: _thinned(variant.curve) for variant in variants if variant.curve}
     if not curves:
         return None
-    greys = {round(arm.row.grey["psnr"], 2) for arm in arms if "psnr" in arm.row.grey}
+    greys = {round(variant.row.grey["psnr"], 2) for variant in variants if "psnr" in variant.row.grey}
     last = max(step for curve in curves.values() for step, _ in curve) or 1
     top = 10 * (max([*greys, *(psnr for curve in curves.values() for _, psnr in curve)]) // 10 + 1)
-    colour = dict(zip(dict.fromkeys(arm.row.title for arm in arms), COLOURS * len(arms), strict=False))
+    colour = dict(zip(dict.fromkeys(variant.row.title for variant in variants), COLOURS * len(variants), strict=False))
 
     def at(step: float, psnr: float) -> tuple[str, str]:
         return f"{LEFT + (WIDE - LEFT - 8) * step / last:.1f}", f"{(HIGH - LOW) * (1 - max(0.0, psnr) / top) + 4:.1f}"
@@ -185,9 +197,9 @@ def _curves(arms: Sequence[Arm]) -> dict[str, Any] | None:
         return {"x": x, "y": str(float(y) + below), "words": words}
 
     lines = []
-    for arm in (arm for arm in arms if arm.row.run in curves):
-        points = [at(*point) for point in curves[arm.row.run]]
-        line = {"name": arm.row.name, "colour": colour[arm.row.title], "broken": arm.row.attacker == "naive"}
+    for variant in (variant for variant in variants if variant.row.run in curves):
+        points = [at(*point) for point in curves[variant.row.run]]
+        line = {"name": variant.row.name, "colour": colour[variant.row.title], "broken": variant.row.attacker == "naive"}
         lines.append({**line, "points": [",".join(point) for point in points], "x": points[-1][0], "y": points[-1][1]})
     return {
         **{"width": WIDE, "height": HIGH, "left": LEFT, "lines": lines},
@@ -205,51 +217,51 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 # ---------------------------------------------------------------- words
 
 
-def _assumed(arm: Arm, known: Catalog) -> tuple[str, list[Assumed], str]:
+def _assumed(variant: VariantResult, known: Catalog) -> tuple[str, list[Assumed], str]:
     """Return the name of a variant and its assumptions, or the reason why they cannot be listed."""
     try:
-        end = arm.run.outcome(AttackEnd)
-        return arm.row.name, assumptions(arm.experiment, known, arm.meta, end.note if end else {}), ""
+        end = variant.run.outcome(AttackEnd)
+        return variant.row.name, assumptions(variant.experiment, known, variant.meta, end.note if end else {}), ""
     except CatalogError as error:  # a plug-in that is gone since
-        return arm.row.name, [], str(error)
+        return variant.row.name, [], str(error)
 
 
-def _limits(arms: Sequence[Arm]) -> list[str]:
+def _limits(variants: Sequence[VariantResult]) -> list[str]:
     """List sentences on what must not be concluded from the comparison."""
-    pictures = {picture for arm in arms for picture in arm.experiment.pictures}
-    seeds = sorted({arm.experiment.seed for arm in arms})
+    pictures = {picture for variant in variants for picture in variant.experiment.pictures}
+    seeds = sorted({variant.experiment.seed for variant in variants})
     of = "one picture" if len(pictures) == 1 else f"{len(pictures)} pictures"
     drawn = f"one seed ({seeds[0]})" if len(seeds) == 1 else f"{len(seeds)} seeds ({', '.join(map(str, seeds))})"
     return [
-        f"These are {len(arms)} runs on {of} with {drawn}. Another picture or another seed may come out differently.",
+        f"These are {len(variants)} runs on {of} with {drawn}. Another picture or another seed may come out differently.",
         *NEVER,
-        *[GRANTED] * any(arm.row.attacker == "adaptive" for arm in arms),
-        *[OTHER_TRAINING] * any(arm.row.accuracy is not None for arm in arms),
-        *[BOUND] * _promised(arms),
+        *[GRANTED] * any(variant.row.attacker == "adaptive" for variant in variants),
+        *[OTHER_TRAINING] * any(variant.row.accuracy is not None for variant in variants),
+        *[BOUND] * _promised(variants),
     ]
 
 
-def _recipe(arms: Sequence[Arm]) -> list[tuple[str, str, str, str]]:
+def _recipe(variants: Sequence[VariantResult]) -> list[tuple[str, str, str, str]]:
     """List the name, seed, device and versions of every run."""
     return [
         (
-            arm.row.name,
-            str(arm.experiment.seed),
-            arm.meta.environment.device if arm.meta else "–",
-            ", ".join(map(" ".join, arm.meta.environment.versions.items())) if arm.meta else "",
+            variant.row.name,
+            str(variant.experiment.seed),
+            variant.meta.environment.device if variant.meta else "–",
+            ", ".join(map(" ".join, variant.meta.environment.versions.items())) if variant.meta else "",
         )
-        for arm in arms
+        for variant in variants
     ]
 
 
-def _papers(arms: Sequence[Arm], known: Catalog) -> list[tuple[str, str]]:
+def _papers(variants: Sequence[VariantResult], known: Catalog) -> list[tuple[str, str]]:
     """List the titles and addresses of the sources of all plug-ins that were used."""
-    used = {(kind, part.id) for arm in arms for kind, part in arm.experiment.parts()}
+    used = {(kind, part.id) for variant in variants for kind, part in variant.experiment.parts()}
     return [
         (entry.title, entry.source) for entry in known.entries if (entry.kind, entry.id) in used and entry.source.startswith("https://")
     ]
 
 
-def _embedded(arms: Sequence[Arm], known: Catalog) -> Markup:
+def _embedded(variants: Sequence[VariantResult], known: Catalog) -> Markup:
     """Return the data as a JSON element that browsers do not run; "<" is escaped so that no text can end the element."""
-    return Markup(OPENS + json.dumps(data(arms, known)).replace("<", "\\u003c") + CLOSES)
+    return Markup(OPENS + json.dumps(data(variants, known)).replace("<", "\\u003c") + CLOSES)

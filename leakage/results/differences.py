@@ -99,7 +99,7 @@ def _classes(experiment: Experiment) -> str:
 
 
 def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:
-    """Apply `words` to the local training of each experiment; empty if an experiment has none, since the protocols then tell it."""
+    """Apply `words` to the local training of each experiment; empty if one has none, since its protocol is then named instead."""
     fields = [local_training(each, known) for each in experiments]
     return [words(values) for values in fields if values] if all(fields) else []
 

@@ -26,14 +26,14 @@ GAP = 8
 
 
 @dataclass(frozen=True)
-class Made:
+class Download:
     """A download: its media type and its bytes."""
 
     type: str
     data: bytes
 
 
-def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Made | None:
+def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Download | None:
     """Return the download of a run with this name.
 
     Args:
@@ -48,7 +48,7 @@ def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Mad
     found = store.get(run)
     if found and found.kind == "attack" and name in SLIDES:
         slide = _slide(store, found, known) if known else None
-        return Made(f"image/{name.rpartition('.')[2]}", SLIDES[name](slide)) if slide else None
+        return Download(f"image/{name.rpartition('.')[2]}", SLIDES[name](slide)) if slide else None
     maker = MAKERS[found.kind].get(name) if found else None
     return maker(store, found) if found and maker else None
 
@@ -100,16 +100,16 @@ def _caption(frame: FrameEvent) -> str:
     return f"step {frame.step}   PSNR {psnr}"
 
 
-def _final(store: Store, run: Run) -> Made | None:
+def _final(store: Store, run: Run) -> Download | None:
     answer, private = answer_of(store, run), private_grid(store, run)
     guess = as_grid(run, store.frame(run.id, answer)) if answer else None
     frame = next((frame for frame in store.frames(run.id) if frame.seq == answer), None)
     if guess is None or private is None or frame is None:
         return None
-    return Made("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
+    return Download("image/png", saved(_beside(private, guess, _caption(frame), wide=WIDE), "PNG"))
 
 
-def _animation(store: Store, run: Run) -> Made | None:
+def _animation(store: Store, run: Run) -> Download | None:
     private = private_grid(store, run)
     frames = [frame for frame in store.frames(run.id) if frame.picture]
     if private is None or not frames:
@@ -122,7 +122,7 @@ def _animation(store: Store, run: Run) -> Made | None:
     if not pages:
         return None
     durations = [SECONDS * 1000 // len(pages)] * (len(pages) - 1) + [3000]
-    return Made(
+    return Download(
         "image/webp", saved(pages[0], "WEBP", save_all=True, append_images=pages[1:], duration=durations, loop=0, quality=80, method=2)
     )
 
@@ -167,16 +167,16 @@ def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
     return out.getvalue()
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Made:
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Download:
     """Return rows below their headings, as CSV."""
     out = io.StringIO()
     lines = csv.writer(out)
     lines.writerow(head)
     lines.writerows(rows)
-    return Made("text/csv", out.getvalue().encode())
+    return Download("text/csv", out.getvalue().encode())
 
 
-def _curves(store: Store, run: Run) -> Made | None:
+def _curves(store: Store, run: Run) -> Download | None:
     more = ["ssim", "label_accuracy", "rank", "identified", "registered_psnr", "lpips"]  # some are measured rarely, some only at the end
 
     def row(frame: FrameEvent) -> list[object]:
@@ -186,22 +186,22 @@ def _curves(store: Store, run: Run) -> Made | None:
     return table(["step", "seconds", "gradient_distance", "psnr_db", "mse", *more], map(row, store.frames(run.id)))
 
 
-def _rounds(store: Store, run: Run) -> Made | None:
+def _rounds(store: Store, run: Run) -> Download | None:
     rows = ([event.done, event.seconds, event.loss, event.accuracy] for event in store.events_of(run.id, RoundEvent))
     return table(["round", "seconds", "loss", "accuracy"], rows)
 
 
-def _epochs(store: Store, run: Run) -> Made | None:
+def _epochs(store: Store, run: Run) -> Download | None:
     rows = ([event.done, event.seconds, event.loss] for event in store.events_of(run.id, ProgressEvent))
     return table(["epoch", "seconds", "mse"], rows)
 
 
-def _experiment(store: Store, run: Run) -> Made | None:
-    return Made("application/json", json.dumps(_parsed(run), indent=2).encode())
+def _experiment(store: Store, run: Run) -> Download | None:
+    return Download("application/json", json.dumps(_parsed(run), indent=2).encode())
 
 
 SLIDES = {"slide.png": slides.png, "run.gif": slides.gif}
-MAKERS: dict[str, dict[str, Callable[[Store, Run], Made | None]]] = {  # kind of run -> name of a download -> its function
+MAKERS: dict[str, dict[str, Callable[[Store, Run], Download | None]]] = {  # kind of run -> name of a download -> its function
     "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
     "train": {"curves.csv": _rounds, "experiment.json": _experiment},
     "invert": {"curves.csv": _epochs, "experiment.json": _experiment},

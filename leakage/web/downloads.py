@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import Any, TypeVar
 
-from leakage.results.exports import Made
+from leakage.results.exports import Download
 from leakage.runs.store import OPEN, Run
 
-T = TypeVar("T", bound=Made | None)
+T = TypeVar("T", bound=Download | None)
 AT_A_TIME = 2
 CACHE_BYTES = 32 * 2**20
 
@@ -45,7 +45,7 @@ class Downloads:
     def _make(self, key: Hashable, make: Callable[[], T]) -> T:
         try:
             file = _without_stop_iteration(make)
-            if isinstance(file, Made) and len(file.data) < CACHE_BYTES:
+            if isinstance(file, Download) and len(file.data) < CACHE_BYTES:
                 with self.lock:
                     self.cache[key] = file
                     while sum(len(cached.data) for cached in self.cache.values()) > CACHE_BYTES:

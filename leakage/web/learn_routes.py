@@ -15,7 +15,7 @@ from leakage.learn.lessons import FOLDER as LESSONS
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.learn.stories import story_picture
-from leakage.results.exports import Made
+from leakage.results.exports import Download
 from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
@@ -79,7 +79,7 @@ class LearnRoutes:
         links = HandoutLinks(f"{self.base}/learn", lambda lesson: address + lesson)
         key = (name, address, data_version())
         try:
-            page = await self.downloads.get(key, lambda: Made("text/html", handout(name, links).encode()))
+            page = await self.downloads.get(key, lambda: Download("text/html", handout(name, links).encode()))
         except SpecError as error:
             return PlainTextResponse(str(error), 404)
         return HTMLResponse(page.data, headers=NO_CACHE)
@@ -106,7 +106,7 @@ class LearnRoutes:
         if known is None:
             return PlainTextResponse("The list of attacks and protections is not complete yet. Try again in a few seconds.", 503)
         key = (name, kind, known.version, data_version())
-        file = await self.downloads.get(key, lambda: Made(f"image/{kind}", SLIDES[kind](recorded_slide(name, known))))
+        file = await self.downloads.get(key, lambda: Download(f"image/{kind}", SLIDES[kind](recorded_slide(name, known))))
         return download(file, f"leakage-{name}.{kind}", NO_CACHE)
 
     async def story(self, request: Request) -> Response:

@@ -106,7 +106,7 @@ def picture(run: Run, png: bytes | None) -> Response:
     return Response(png, media_type="image/png", headers=FOREVER if run.shareable else NO_STORE)
 
 
-def download(export: exports.Made, name: str, headers: Mapping[str, str] | None = None) -> Response:
+def download(export: exports.Download, name: str, headers: Mapping[str, str] | None = None) -> Response:
     """Return a response with a file that the browser saves under a name instead of showing it."""
     return Response(
         export.data, media_type=export.type, headers={**(headers or {}), "Content-Disposition": f'attachment; filename="{name}"'}

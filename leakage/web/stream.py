@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from leakage.results.comparison import MAX_ARMS
+from leakage.results.comparison import MAX_RUNS
 from leakage.runs.broken_home import in_plain_words
 from leakage.runs.connections import StoreError
 from leakage.runs.events import StateEvent
@@ -228,8 +228,8 @@ async def read_in_thread(read: Callable[..., T], *arguments: Any) -> T:
 
 
 def ids_in_address(request: Request) -> list[str]:
-    """Return the run ids in the query parameter `ids` of an address, at most MAX_ARMS."""
-    return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_ARMS]
+    """Return the run ids in the query parameter `ids` of an address, at most MAX_RUNS."""
+    return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
 
 
 def parse_seq(text: str) -> int | None:

@@ -48,7 +48,7 @@ ARGUED = {  # (file, name): why it stays
     ("*", "MemoryError"): "Python's own",
     ("leakage/workers/memory_limit.py", "OutOfMemoryError"): "torch's own",
     ("leakage/ui/common/uploaded_files.py", "MemoryUploadedFileManager"): "Streamlit's own",
-    ("leakage/results/arms.py", "guess"): "what the attack answered, a noun beside `private`; no strategy's latent_init",
+    ("leakage/results/variant_results.py", "guess"): "what the attack answered, a noun beside `private`; no strategy's latent_init",
 }
 
 

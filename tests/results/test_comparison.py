@@ -25,13 +25,13 @@ from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import accuracy_cost
 from leakage.results.accuracy_cost import in_table
-from leakage.results.arms import gather
-from leakage.results.comparison import EXPORTS, MAX_ARMS, crossed, only_naive, rows, same_answers
+from leakage.results.comparison import EXPORTS, MAX_RUNS, crossed, only_naive, rows, same_answers
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
 from leakage.results.comparison_report import page
 from leakage.results.differences import differs, titles
 from leakage.results.exports import GAP
+from leakage.results.variant_results import gather
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings
@@ -398,8 +398,8 @@ def test_the_data_say_what_was_run_and_with_what(bench: Bench) -> None:
         ("[" * 100_000, "This is no exported comparison: expected its JSON or its report, and "),
         ("[]", "expected an object with a list of experiments"),
         ('{"experiments": [1]}', "expected an object with a list of experiments"),
-        ('{"experiments": []}', f"experiments: allowed are 1 to {MAX_ARMS}, given were 0."),
-        (json.dumps({"experiments": [{}] * (MAX_ARMS + 1)}), f"given were {MAX_ARMS + 1}."),
+        ('{"experiments": []}', f"experiments: allowed are 1 to {MAX_RUNS}, given were 0."),
+        (json.dumps({"experiments": [{}] * (MAX_RUNS + 1)}), f"given were {MAX_RUNS + 1}."),
         ('{"experiments": [{}, {"seed": -1}]}', "experiment 2: seed: "),
     ],
 )
@@ -502,5 +502,5 @@ def test_a_report_with_somebodys_own_picture_says_so_and_shows_its_name_as_text(
 
 
 def test_a_file_holds_as_many_runs_as_the_page_lets_go_at_once() -> None:
-    ids = [f"run-{number}" for number in range(MAX_ARMS + 1)]
-    assert ids_in_address(Request({"type": "http", "query_string": f"ids={','.join(ids)}".encode()})) == ids[:MAX_ARMS]
+    ids = [f"run-{number}" for number in range(MAX_RUNS + 1)]
+    assert ids_in_address(Request({"type": "http", "query_string": f"ids={','.join(ids)}".encode()})) == ids[:MAX_RUNS]

@@ -22,7 +22,7 @@ from leakage.results import accuracy_cost
 from leakage.results.accuracy_cost import Cost
 from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
-from leakage.results.comparison_plan import TRIES
+from leakage.results.comparison_plan import MAX_ATTACKS
 from leakage.results.defense_keys import key_of, stack_of
 from leakage.results.differences import attacker
 from leakage.runs.events import TrainingEnd
@@ -111,7 +111,7 @@ def test_a_newcomer_finds_four_arms_prepared_each_against_the_strongest_known_at
     tried = {stack: stacks.count(stack) for stack in stacks}
     assert list(tried) == [(), (("gaussian_noise", 0.01),), (("pruning", 0.9),), (("ada_defense", None),)]
     assert tried[()] == 2  # nothing to know: iDLG, and Inverting Gradients
-    assert max(tried.values()) == TRIES
+    assert max(tried.values()) == MAX_ATTACKS
     equal = [one.model_copy(update={"defenses": (), "assume": Assumptions(), "attack": Part(id="dlg")}) for one in experiments]
     assert len({one.digest() for one in equal}) == 1  # the same pictures, seed, model
     assert (experiments[0].model.id, len(experiments[0].pictures)) == ("lenet", 1)

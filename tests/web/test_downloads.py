@@ -12,25 +12,25 @@ from event_loop import run_async
 from home_processes import get, place, until
 
 from leakage.learn.data_address import data_folder
-from leakage.results.exports import Made
+from leakage.results.exports import Download
 from leakage.web.downloads import AT_A_TIME, Downloads
 from leakage.web.learn_routes import film_files
 
 MANY = 60
 
 
-def drawing(counts: list[int]) -> Callable[[], Made]:
+def drawing(counts: list[int]) -> Callable[[], Download]:
     """Draws for 50 ms; notes how many draw at this moment."""
     lock, now = threading.Lock(), [0]
 
-    def make() -> Made:
+    def make() -> Download:
         with lock:
             now[0] += 1
             counts.append(now[0])
         time.sleep(0.05)
         with lock:
             now[0] -= 1
-        return Made("text/plain", b"drawn")
+        return Download("text/plain", b"drawn")
 
     return make
 
@@ -39,7 +39,7 @@ def test_two_are_drawn_at_a_time_however_many_are_asked_for() -> None:
     counts: list[int] = []
     make, drawn = drawing(counts), Downloads()
 
-    async def ask() -> list[Made]:
+    async def ask() -> list[Download]:
         return await asyncio.gather(*(drawn.get(("one", number), make) for number in range(10)))
 
     assert len(run_async(ask())) == len(counts) == 10
@@ -50,7 +50,7 @@ def test_those_who_ask_for_the_same_at_once_get_one_drawing_and_who_leaves_takes
     counts: list[int] = []
     make, drawn = drawing(counts), Downloads()
 
-    async def ask() -> list[Made]:
+    async def ask() -> list[Download]:
         leaving, *staying = [asyncio.ensure_future(drawn.get("same", make)) for _ in range(10)]
         await asyncio.sleep(0.01)
         leaving.cancel()
@@ -64,11 +64,11 @@ def test_those_who_ask_for_the_same_at_once_get_one_drawing_and_who_leaves_takes
 def test_what_could_not_be_drawn_is_tried_again() -> None:
     tries: list[int] = []
 
-    def make() -> Made:
+    def make() -> Download:
         tries.append(1)
         if len(tries) == 1:
             raise ValueError("damaged")
-        return Made("text/plain", b"drawn")
+        return Download("text/plain", b"drawn")
 
     drawn = Downloads()
     with pytest.raises(ValueError, match="damaged"):

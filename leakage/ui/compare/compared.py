@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from leakage.results.comparison import EXPORTS, MAX_ARMS, Row, crossed, only_naive, rows, same_answers, scenario
+from leakage.results.comparison import EXPORTS, MAX_RUNS, Row, crossed, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
 from leakage.results.worst_case import are_strongest_attacks, several
 from leakage.runs.service import service
@@ -101,7 +101,7 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
 
 def find_runs(ids: str) -> list[Run]:
     """The attacks among the runs of an address, each once, without those that are not here."""
-    unique = list(dict.fromkeys(ids.split(",")))[:MAX_ARMS]
+    unique = list(dict.fromkeys(ids.split(",")))[:MAX_RUNS]
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
 

@@ -20,7 +20,7 @@ from leakage.spec.experiment import Experiment
 
 
 @dataclass(frozen=True)
-class Arm:
+class VariantResult:
     """A run of a comparison with all that its exports show."""
 
     row: Row
@@ -35,21 +35,21 @@ class Arm:
     """The step and PSNR (dB) of every frame, including frames whose picture was not stored."""
 
     @property
-    def own(self) -> bool:
+    def shows_upload(self) -> bool:
         """Whether the run shows an uploaded picture."""
         return self.experiment.has_uploads
 
 
-def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[Arm]:
+def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[VariantResult]:
     """Return the attacks among these runs, each once, without runs that were deleted."""
     runs = [run for id in dict.fromkeys(ids) if (run := store.get(id)) and run.kind == "attack"]
-    return [_arm(store, run, row) for run, row in zip(runs, rows(store, runs, known), strict=True)]
+    return [_result(store, run, row) for run, row in zip(runs, rows(store, runs, known), strict=True)]
 
 
-def _arm(store: Store, run: Run, row: Row) -> Arm:
+def _result(store: Store, run: Run, row: Row) -> VariantResult:
     answer = answer_of(store, run)
     scored = [(frame.step, frame.scores.psnr) for frame in store.frames(run.id)]
-    return Arm(
+    return VariantResult(
         row=row,
         run=run,
         experiment=run.experiment_as(Experiment),
@@ -60,17 +60,18 @@ def _arm(store: Store, run: Run, row: Row) -> Arm:
     )
 
 
-def data(arms: Sequence[Arm], known: Catalog) -> dict[str, Any]:
+def data(variants: Sequence[VariantResult], known: Catalog) -> dict[str, Any]:
     """Return the comparison as JSON data: the experiments in full, their results, and the devices and versions that computed them."""
-    apart, alike = differs([arm.experiment for arm in arms], known)
+    apart, alike = differs([variant.experiment for variant in variants], known)
     return {
         "differs": apart,
         "equal": alike,
-        "experiments": [json.loads(arm.run.experiment) for arm in arms],
-        "rows": [without_infinity(dataclasses.asdict(arm.row)) for arm in arms],
-        "seeds": [arm.experiment.seed for arm in arms],
+        "experiments": [json.loads(variant.run.experiment) for variant in variants],
+        "rows": [without_infinity(dataclasses.asdict(variant.row)) for variant in variants],
+        "seeds": [variant.experiment.seed for variant in variants],
         "versions": [
-            {"device": arm.meta.environment.device, **arm.meta.environment.versions} if arm.meta else {"device": None} for arm in arms
+            {"device": variant.meta.environment.device, **variant.meta.environment.versions} if variant.meta else {"device": None}
+            for variant in variants
         ],
     }
 
