@@ -154,7 +154,7 @@ def tell_claims(*, write: bool) -> None:
     for one in off:
         log.info("%s", one.words)
     log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(off), len(checked))
-    for file in claims.put_right(off) if write else ():
+    for file in claims.correct_claims(off) if write else ():
         log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
     if write:
         claims.write_figures(lessons())

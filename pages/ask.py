@@ -74,7 +74,7 @@ def again(file: UploadedFile) -> None:
         if known is None:
             return
         questions.load(question, known)
-        repeated = answer_file.repeated(file.getvalue().decode(), known)
+        repeated = answer_file.parse_experiments(file.getvalue().decode(), known)
         submit(repeated or plan(question, known, seconds_now, slots=service().slots))
     except (SpecError, UnicodeDecodeError) as error:
         st.session_state["refused"] = str(error)

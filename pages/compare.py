@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from leakage.results import comparison_file
-from leakage.results.comparison_plan import in_queue, plan
+from leakage.results.comparison_plan import plan, queue_order
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
@@ -87,7 +87,7 @@ def estimate(experiments: list[Experiment]) -> str:
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
     """Queue all and put them into the address, in the order of the variants."""
-    places = in_queue(experiments)
+    places = queue_order(experiments)
     uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
     try:
         ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP, anew=anew)

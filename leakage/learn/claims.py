@@ -39,7 +39,7 @@ class Checked(NamedTuple):
     @property
     def holds(self) -> bool:
         """Whether both numbers agree to the last printed digit."""
-        return same(self.stated, self.today)
+        return prints_equal(self.stated, self.today)
 
     @property
     def words(self) -> str:
@@ -52,15 +52,15 @@ def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
     done = []
     for name, claim in lesson.claims.items():
         try:
-            done.append(Checked(lesson.id, name, claim.file, claim.stated, recomputed(claim, root=root)))
+            done.append(Checked(lesson.id, name, claim.file, claim.stated, recompute(claim, root=root)))
         except (SpecError, LookupError, TypeError, ValueError, OSError) as error:
             raise SpecError(f"lesson {lesson.id}, claim {name}, {claim.file}: {error}") from None
     return done
 
 
-def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
+def recompute(claim: Claim, *, root: Path = ROOT) -> int | float:
     """Compute the number of a claim from its result file; raise SpecError where its rows are missing or hold no number."""
-    values = list(flat([read(row, claim.take) for row in chosen(claim, root=root)]))
+    values = list(flatten([read(row, claim.take) for row in select_rows(claim, root=root)]))
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
         raise SpecError(f"expected one row where {claim.where}, found {len(values)}.")
@@ -74,13 +74,13 @@ def recomputed(claim: Claim, *, root: Path = ROOT) -> int | float:
     return folded * claim.scale
 
 
-def flat(values: Sequence[Any]) -> Iterator[Any]:
+def flatten(values: Sequence[Any]) -> Iterator[Any]:
     """Yield the values; instead of a list, the values in it."""
     for value in values:
         yield from value if isinstance(value, list) else [value]
 
 
-def chosen(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
+def select_rows(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
     """Select the rows of a claim or a figure; raise SpecError if its file is missing or no result file."""
     if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
         raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
@@ -98,12 +98,12 @@ class Drawing(NamedTuple):
 
 def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
     """Compute a figure from its result file; raise SpecError if the file or a number is missing."""
-    rows = chosen(figure, root=root)
-    values = [(read(row, figure.x), [short(statistics.fmean(flat([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
+    rows = select_rows(figure, root=root)
+    values = [(read(row, figure.x), [short(statistics.fmean(flatten([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
     return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
 
 
-def drawn(figure: LessonFigure) -> Drawing:
+def load_figure(figure: LessonFigure) -> Drawing:
     """Return a figure as `write_figures` wrote it, as an installed package has no result files; raise SpecError if it is missing."""
     figures = _content(FIGURES, FIGURES.stat().st_mtime_ns)
     if figure.digest() not in figures:
@@ -154,10 +154,10 @@ def number(value: Any) -> int | float:
 # ---------------------------------------------------------------- printed digits
 
 
-def same(stated: int | float, found: int | float) -> bool:
+def prints_equal(stated: int | float, found: int | float) -> bool:
     """Return whether both numbers are equal when printed with the digits of `stated`.
 
-    >>> same(54.7, 54.6512), same(54.7, 54.64), same(7.4e-05, 7.449e-05)
+    >>> prints_equal(54.7, 54.6512), prints_equal(54.7, 54.64), prints_equal(7.4e-05, 7.449e-05)
     (True, False, True)
     """
     return as_printed(stated, found) == Decimal(repr(stated))
@@ -170,7 +170,7 @@ def as_printed(stated: int | float, found: int | float) -> Decimal:
     return Decimal(f"{found:.{max(0, -exponent)}f}")
 
 
-def renewed(stated: int | float, found: int | float) -> int | float:
+def corrected(stated: int | float, found: int | float) -> int | float:
     """Return `found` with as many decimals as `stated`, or with as many significant digits if the decimals would all be 0."""
     printed = as_printed(stated, found)
     if not printed and found and stated:
@@ -179,13 +179,13 @@ def renewed(stated: int | float, found: int | float) -> int | float:
     return int(printed) if isinstance(stated, int) else float(printed)
 
 
-def put_right(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
+def correct_claims(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
     """Write the recomputed numbers into the files of the lessons, and yield these files."""
     for id in dict.fromkeys(claim.lesson for claim in off):
         file = folder / f"{id}.json"
         raw = json.loads(file.read_text())
         for claim in off:
             if claim.lesson == id:
-                raw["claims"][claim.name]["is"] = renewed(claim.stated, claim.today)
+                raw["claims"][claim.name]["is"] = corrected(claim.stated, claim.today)
         file.write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
         yield file

@@ -20,7 +20,7 @@ def score_of(recording: RunRecording, name: str) -> float:
     return float(found)
 
 
-def contradicted(lessons: tuple[Lesson, ...], recordings: Mapping[str, RunRecording]) -> Iterator[str]:
+def contradictions(lessons: tuple[Lesson, ...], recordings: Mapping[str, RunRecording]) -> Iterator[str]:
     """Yield a sentence for each expectation that these recordings contradict; skip those about a recording that is missing."""
     for lesson in lessons:
         for expected in lesson.expects:

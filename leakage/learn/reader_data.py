@@ -12,7 +12,7 @@ from PIL import Image
 
 from leakage.data import checkpoints
 from leakage.learn import recordings
-from leakage.learn.claims import drawn
+from leakage.learn.claims import load_figure
 from leakage.learn.grids import Cell, load_grid
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, find_lesson, lessons
@@ -29,7 +29,7 @@ SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "receiv
 # ---------------------------------------------------------------- numbers in sentences
 
 
-def filled(text: str, lesson: Lesson) -> str:
+def fill_numbers(text: str, lesson: Lesson) -> str:
     """Return a text with its numbers filled in; a dash stands for a number of a missing recording."""
 
     def value(match: re.Match[str]) -> str:
@@ -52,8 +52,8 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
             "title": lesson.title,
             "minutes": lesson.minutes,
             "beats": len(_shown_beats(lesson, known)),
-            "question": next((filled(beat.text, lesson) for beat in lesson.beats if isinstance(beat, GuessBeat)), ""),
-            "takeaway": filled(lesson.beats[-1].text, lesson),
+            "question": next((fill_numbers(beat.text, lesson) for beat in lesson.beats if isinstance(beat, GuessBeat)), ""),
+            "takeaway": fill_numbers(lesson.beats[-1].text, lesson),
             "thumbnail": bool(first_beat_with_run(lesson)),
         }
         for lesson in lessons()
@@ -107,9 +107,9 @@ def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
         "title": lesson.title,
         "minutes": lesson.minutes,
         "beats": [_beat(beat, lesson) | in_hall[id(beat)] for beat in beats],
-        "caveat": filled(lesson.caveat, lesson),
+        "caveat": fill_numbers(lesson.caveat, lesson),
         "source": list(lesson.source),
-        "notes": filled(lesson.notes, lesson),
+        "notes": fill_numbers(lesson.notes, lesson),
         "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.plays)},
         "grids": {beat.grid: _grid(beat.grid, known) for beat in beats if isinstance(beat, TryBeat)},
     }
@@ -123,9 +123,9 @@ def _shown_beats(lesson: Lesson, known: Catalog | None) -> list[Beat]:
 
 def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
     raw = beat.model_dump(mode="json", exclude={"requires", "figure"})
-    raw["text"], raw["note"] = filled(beat.text, lesson), filled(beat.note, lesson)
+    raw["text"], raw["note"] = fill_numbers(beat.text, lesson), fill_numbers(beat.note, lesson)
     for option in raw.get("options", ()):
-        option |= {name: filled(option[name], lesson) for name in ("text", "why")}
+        option |= {name: fill_numbers(option[name], lesson) for name in ("text", "why")}
     with suppress(SpecError):  # the figure has not been written yet
         if figure := getattr(beat, "figure", None):
             raw["figure"] = _figure(figure)
@@ -134,7 +134,7 @@ def _beat(beat: Beat, lesson: Lesson) -> dict[str, Any]:
 
 def _figure(figure: LessonFigure) -> dict[str, Any]:
     """Return the content of a figure, as JSON."""
-    points, level = drawn(figure)
+    points, level = load_figure(figure)
     return {
         "x_title": figure.x_title,
         "y_titles": list(figure.y_titles),

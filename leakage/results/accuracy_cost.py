@@ -193,7 +193,7 @@ def scene_words(known: Catalog) -> str:
 def same_model(model: Part, known: Catalog) -> bool:
     """Return whether a model is the model of the table, with the same fields."""
     found = table()
-    return found is not None and filled("model", model, known) == filled("model", Part(**found["recipe"]["model"]), known)
+    return found is not None and fill_defaults("model", model, known) == fill_defaults("model", Part(**found["recipe"]["model"]), known)
 
 
 def same_scene(experiment: Experiment, known: Catalog) -> bool:
@@ -205,14 +205,14 @@ def same_scene(experiment: Experiment, known: Catalog) -> bool:
 
 def trained(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Trained | None:
     """Return the training behind these protections from the table, or from this machine's runs; None if there is no finished training."""
-    if listed := in_table(defenses, known):
+    if listed := trained_in_table(defenses, known):
         return listed
     run = training_of(runs, defenses, known)
     end = run.outcome(TrainingEnd) if run and run.status == "done" else None
     return Trained((end.accuracy,), end.privacy) if end and end.accuracy is not None else None
 
 
-def in_table(defenses: Sequence[Part], known: Catalog) -> Trained | None:
+def trained_in_table(defenses: Sequence[Part], known: Catalog) -> Trained | None:
     """Return the training behind these protections from the table; None if the table has none.
 
     Of several server learning rates, take the rate with the best mean accuracy: a protection is judged by the best training it permits.
@@ -263,10 +263,10 @@ def _read(path: Path, _changed: int) -> dict[str, Any]:
 
 def with_defaults(part: Part, known: Catalog) -> Part:
     """Return a protection with defaults filled in; unchanged if the catalog does not have it."""
-    return filled("defense", part, known)
+    return fill_defaults("defense", part, known)
 
 
-def filled(kind: str, part: Part, known: Catalog) -> Part:
+def fill_defaults(kind: str, part: Part, known: Catalog) -> Part:
     """Return a plug-in of a kind with defaults filled in; unchanged if the catalog does not have it."""
     try:
         return Part(id=part.id, fields=known.of(kind).get(part.id).resolve(part.fields))

@@ -11,7 +11,7 @@ from leakage.results.control import Control
 from leakage.results.labels_read import LabelsRead, labels_read
 from leakage.results.nearest import NAIVE, nearest
 from leakage.results.precomputed import SPREAD, UNMEASURED, Cell, reach, seen_words
-from leakage.results.promise import Promise, stated
+from leakage.results.promise import Promise, first_promise
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
@@ -160,7 +160,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         tried=frozenset(tried),
         control=_control(reader, [run for run in runs if run not in main], known),
         labels=labels_read(reader, main, main_rows),
-        promise=stated([(meta.update.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
+        promise=first_promise([(meta.update.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
         protected=any(experiment.defenses for experiment in every.values()),
         when=computed(runs),
         stronger=stronger([every[run.id] for run in main], tried, known),

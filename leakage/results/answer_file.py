@@ -97,7 +97,7 @@ def question(text: str) -> Question:
     return parse_question(raw["question"])
 
 
-def repeated(text: str, known: Catalog) -> list[Experiment]:
+def parse_experiments(text: str, known: Catalog) -> list[Experiment]:
     """Return the experiments of an answer file, so that the same runs can be repeated.
 
     The list is empty if the file names no experiments, if the question is about uploaded pictures, or if the experiments answer another

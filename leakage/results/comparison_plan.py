@@ -57,7 +57,7 @@ def plan(base: Experiment, variants: Sequence[Variant], who: str, known: Catalog
     return [each.model_copy(update={"seed": (each.seed + later) % 2**31}) for later in range(possible) for each in experiments], problems
 
 
-def in_queue(experiments: Sequence[Experiment]) -> list[int]:
+def queue_order(experiments: Sequence[Experiment]) -> list[int]:
     """Return the indices of the experiments in the order of the queue: adaptive before naive, the strongest attack of a variant first."""
     met = list[Experiment]()
     ways = []

@@ -22,14 +22,14 @@ def key_of(defenses: Sequence[Part], known: Catalog) -> str:
     return "+".join(texts) or NONE
 
 
-def stack_of(key: str, known: Catalog) -> tuple[Part, ...]:
+def parse_key(key: str, known: Catalog) -> tuple[Part, ...]:
     """Parse a text that `key_of` wrote; raise ValueError for names and values that the catalog does not have."""
     defenses = []
     for text in [] if key == NONE else key.split("+"):
         id, _, written = text.partition(":")
         entry = known.defenses.get(id)
         kinds = {field.name: field.type for field in entry.fields}
-        fields = {name: typed(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
+        fields = {name: parse_value(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
         entry.resolve(fields)
         defenses.append(Part(id=id, fields=fields))
     return tuple(defenses)
@@ -51,7 +51,7 @@ def _written_fields(id: str, written: str) -> dict[str, str]:
     return fields_today(id, {name: word for name, _, word in pairs})
 
 
-def typed(kind: str, word: str) -> bool | int | float | str:
+def parse_value(kind: str, word: str) -> bool | int | float | str:
     """Convert a word to the type of a field ("bool", "int", "float" or "str"); raise ValueError where it does not fit."""
     if kind == "bool":
         if word.lower() not in ("true", "false"):
@@ -65,7 +65,7 @@ def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
     found = []
     for key in dict.fromkeys(map(key_today, keys)):
         with suppress(ValueError):
-            stack_of(key, known)
+            parse_key(key, known)
             found.append(key)
     return found
 
@@ -81,7 +81,7 @@ def ready_made(known: Catalog) -> list[str]:
         numbers = [field for field in entry.fields if field.type in ("int", "float")]
         kinds: list[dict[str, Any]] = list(entry.presets.values()) or [{}]
         if len(numbers) == 1:
-            kinds += [{numbers[0].name: value} for value in spaced(numbers[0], (0.1, 1, 10), (5, 1, 0.1))]
+            kinds += [{numbers[0].name: value} for value in strength_values(numbers[0], (0.1, 1, 10), (5, 1, 0.1))]
         elif entry.fields and entry.fields[0].type == "str":
             kinds += [{entry.fields[0].name: word} for word in entry.fields[0].options]
         stacks = [(Part(id=entry.id, fields=fields),) for fields in kinds]
@@ -89,7 +89,7 @@ def ready_made(known: Catalog) -> list[str]:
     return list(dict.fromkeys(keys))
 
 
-def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> list[float]:
+def strength_values(field: Field, factors: Sequence[float], left: Sequence[float]) -> list[float]:
     """Return the default of a numeric field multiplied by `factors`, inside its range, sorted.
 
     For a fraction above one half, the distance to 1 is multiplied by `left` instead, as in 0.5, 0.9, 0.99.
@@ -102,7 +102,7 @@ def spaced(field: Field, factors: Sequence[float], left: Sequence[float]) -> lis
     return sorted({value for value in rounded if field.low <= value <= field.high})
 
 
-def named(keys: Sequence[str], known: Catalog) -> dict[str, str]:
+def short_names(keys: Sequence[str], known: Catalog) -> dict[str, str]:
     """Map each key to the shortest words that tell these protections apart."""
-    words = titles([Experiment().model_copy(update={"defenses": stack_of(key, known)}) for key in keys], known)
+    words = titles([Experiment().model_copy(update={"defenses": parse_key(key, known)}) for key in keys], known)
     return dict(zip(keys, map(sentence_case, words), strict=True))

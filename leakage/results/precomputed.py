@@ -41,7 +41,7 @@ class Duel:
     @property
     def only_naive(self) -> bool:
         """Whether the protection hides everything from the naive attacker but not from the strongest adaptive attacker."""
-        return bool(self.naive and "psnr" in self.naive and self.best and not leaking(self.naive) and leaking(self.best))
+        return bool(self.naive and "psnr" in self.naive and self.best and not leak_count(self.naive) and leak_count(self.best))
 
     @property
     def backfires(self) -> bool:
@@ -155,7 +155,7 @@ def reach(cell: Cell) -> Reach:
     return Reach(**{name: cell[name] / cell["runs"] for name in SHOWING}, psnr=cell["psnr"])
 
 
-def leaking(cell: Cell) -> int:
+def leak_count(cell: Cell) -> int:
     """Return in how many runs of a cell the picture was recognizable or singled out."""
     return int(cell["recognizable"] + cell["singled_out"])
 
@@ -227,7 +227,7 @@ def one_scene(known: Catalog) -> bool:
     return leaks is not None and costs is not None and leaks["data"] == costs["data"] and same_model(Part(id=leaks["model"]), known)
 
 
-def both(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
+def costs_with_leakage(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
     """Yield every protection whose accuracy cost and leakage were both measured.
 
     Args:

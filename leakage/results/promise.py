@@ -106,6 +106,6 @@ def _figure(epsilon: float) -> str:
     return f"above {LARGEST:g}" if math.isinf(epsilon) else f"{epsilon:.1f}"
 
 
-def stated(bounds: Sequence[tuple[PrivacyBound | None, int]]) -> Promise | None:
+def first_promise(bounds: Sequence[tuple[PrivacyBound | None, int]]) -> Promise | None:
     """Return the first promise that runs report; None if they report none. Each bound is given with its number of uploads."""
     return next((promise_of(bound, uploads) for bound, uploads in bounds if bound), None)

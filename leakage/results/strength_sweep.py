@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from leakage.spec.experiment import Experiment
 
 
-def swept(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
+def find_sweep(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]] | None:
     """Find the number that a sweep varies.
 
     Seeds may differ too, if every strength was run with each of them.

@@ -106,7 +106,7 @@ def _reached(rows: Nearest, attack: str, who: str) -> Reach:
 # ---------------------------------------------------------------- what they came to
 
 
-def worst(rows: Sequence[Row]) -> dict[str, Row]:
+def worst_runs(rows: Sequence[Row]) -> dict[str, Row]:
     """Return for every scenario the run that shows most: by its verdict, then by PSNR."""
     found: dict[str, Row] = {}
     for row in rows:
@@ -139,7 +139,7 @@ def attacker_words(row: Row) -> str:
     return ""
 
 
-def several(rows: Iterable[Row]) -> bool:
+def attacked_in_several_ways(rows: Iterable[Row]) -> bool:
     """Return whether a scenario was attacked by several attacks, or in more than two ways, so that the best speaks for it."""
     ways: dict[str, set[tuple[str, str, str]]] = {}
     for row in rows:

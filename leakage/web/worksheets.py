@@ -14,7 +14,7 @@ from leakage.data.images import Pixels
 from leakage.frontend.markup import render
 from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
-from leakage.learn.reader_data import filled, first_beat_with_run, stop_row
+from leakage.learn.reader_data import fill_numbers, first_beat_with_run, stop_row
 from leakage.spec.experiment import SpecError
 
 STYLE = Path(__file__).with_suffix(".css")
@@ -90,13 +90,13 @@ def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
         count=len(lessons()),
         solution=solution,
         other=f"{lesson.id}{'' if solution else SOLUTION}.html",
-        guesses=[(filled(beat.text, lesson), [_option(lesson, beat, index) for index in range(len(beat.options))]) for beat in beats],
+        guesses=[(fill_numbers(beat.text, lesson), [_option(lesson, beat, index) for index in range(len(beat.options))]) for beat in beats],
         pictures=pictures,
         run=recordings.load(beat.plays[0]).title if solution and (beat := first_beat_with_run(lesson)) else "",  # may reveal the answer
         many=any(picture.many for picture in pictures),
-        questions=[(filled(question, lesson), filled(answer, lesson)) for question, answer in lesson.worksheet],
-        takeaway=filled(lesson.beats[-1].text, lesson),
-        caveat=filled(lesson.caveat, lesson),
+        questions=[(fill_numbers(question, lesson), fill_numbers(answer, lesson)) for question, answer in lesson.worksheet],
+        takeaway=fill_numbers(lesson.beats[-1].text, lesson),
+        caveat=fill_numbers(lesson.caveat, lesson),
         reader=f"{links.reader}#{lesson.id}",
         printed=links.printed(lesson.id),
     )
@@ -116,8 +116,8 @@ def hall_plan(lesson: Lesson, links: HandoutLinks) -> str:
                 "when": f"{begins[index]} to {begins[index + 1]}",
                 "keys": KEYS.get(beat.kind, "→") if index else "f, s",
                 "kind": beat.kind,
-                "sees": filled(beat.text, lesson),
-                "notes": f"{filled(beat.note, lesson)} {lesson.hall[index][1]}".strip(),
+                "sees": fill_numbers(beat.text, lesson),
+                "notes": f"{fill_numbers(beat.note, lesson)} {lesson.hall[index][1]}".strip(),
                 "right": _right_letters(beat) if isinstance(beat, GuessBeat) else [],
             }
             for index, beat in enumerate(lesson.beats)
@@ -132,7 +132,12 @@ def _right_letters(beat: GuessBeat) -> list[str]:
 
 def _option(lesson: Lesson, beat: GuessBeat, index: int) -> dict[str, Any]:
     option = beat.options[index]
-    return {"letter": LETTERS[index], "text": filled(option.text, lesson), "why": filled(option.why, lesson), "right": option.right}
+    return {
+        "letter": LETTERS[index],
+        "text": fill_numbers(option.text, lesson),
+        "why": fill_numbers(option.why, lesson),
+        "right": option.right,
+    }
 
 
 def _printed_pictures(lesson: Lesson, *, solution: bool) -> Iterator[PrintedPicture]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import torch
 
 from leakage.learn import grids, recordings
-from leakage.learn.expectations import contradicted
+from leakage.learn.expectations import contradictions
 from leakage.learn.lessons import lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
 from leakage.learn.recordings import Played, RunRecording
@@ -142,8 +142,8 @@ def keep_run(name: str, run: Played, engine: str) -> list[str]:
     planned = planned_run(name)
     made, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
     others = {other: run for other, run in existing_runs().items() if other != name}
-    against = set(contradicted(lessons(), others))
-    broken = [words for words in contradicted(lessons(), {**others, name: made}) if words not in against]
+    against = set(contradictions(lessons(), others))
+    broken = [words for words in contradictions(lessons(), {**others, name: made}) if words not in against]
     log.info(
         "%s, %s: %.1f dB, %s, %.0f s%s.", name, made.title, run.end.scores.psnr, made.word, made.seconds, " (refused)" if broken else ""
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from absolute_sentences import absolute_sentences
 
-from leakage.learn.claims import recomputed, same
+from leakage.learn.claims import prints_equal, recompute
 from leakage.learn.lessons import Claim, find_lesson
 from leakage.learn.recordings import load
 from leakage.settings import ROOT
@@ -46,7 +46,9 @@ def refuted(reference: str) -> str:
         if name not in facts:
             return f"{FACTS.name} has no {name}"
         fact = Claim.model_validate(facts[name])
-        return "" if same(fact.stated, today := recomputed(fact)) else f"{name}: stated is {fact.stated}, {fact.file} gives {today!r}"
+        return (
+            "" if prints_equal(fact.stated, today := recompute(fact)) else f"{name}: stated is {fact.stated}, {fact.file} gives {today!r}"
+        )
     if kind == "recording":
         run, _, said = name.partition(": ")
         return "" if shows(run, said) else f"{run} does not show: {said}"

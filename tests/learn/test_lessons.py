@@ -24,7 +24,7 @@ from leakage.learn.lessons import (
     parse_lesson,
 )
 from leakage.learn.planned import plan
-from leakage.learn.reader_data import DASH, filled
+from leakage.learn.reader_data import DASH, fill_numbers
 from leakage.learn.tokens import value_of
 from leakage.settings import ROOT
 from leakage.spec.aliases import LAB_RUN
@@ -164,7 +164,7 @@ def test_a_printed_text_has_no_braces_and_no_unit_twice(lesson: Lesson) -> None:
     missing = {name for name in plan().runs if not (FOLDER / "runs" / f"{name}.json").exists()}
     for where, text in lesson.texts():
         if not any(token.partition(".")[0] in missing for token in TOKEN.findall(text)):
-            words = filled(text, lesson)
+            words = fill_numbers(text, lesson)
             assert words.count(DASH) == text.count(DASH), where  # none stands for a number that is missing
             assert not re.search(r"[{}]|dB dB|% %|% per cent", words), where
 
@@ -172,7 +172,7 @@ def test_a_printed_text_has_no_braces_and_no_unit_twice(lesson: Lesson) -> None:
 @EACH
 def test_a_figure_has_a_file_with_points(lesson: Lesson) -> None:
     for figure in lesson.figures:
-        points, level = claims.drawn(figure)
+        points, level = claims.load_figure(figure)
         assert len(points) >= 3
         assert all(len(values) == len(figure.y) == len(figure.y_titles) for _, values in points)
         assert (level is None) == (not figure.line)
@@ -181,7 +181,7 @@ def test_a_figure_has_a_file_with_points(lesson: Lesson) -> None:
 @EACH
 def test_a_figure_is_drawn_from_what_its_file_says_today(lesson: Lesson) -> None:
     """When it is not: `make learn ARGS=--write`."""
-    assert [claims.drawn(figure) for figure in lesson.figures] == [claims.draw(figure) for figure in lesson.figures]
+    assert [claims.load_figure(figure) for figure in lesson.figures] == [claims.draw(figure) for figure in lesson.figures]
 
 
 def test_a_planted_fault_is_found_and_names_lesson_claim_file_and_value(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_what_was_found_is_written_with_as_many_digits(tmp_path: Path) -> None:
     shutil.copy(FOLDER / "11-overturned.json", tmp_path)
     before = json.loads((tmp_path / "11-overturned.json").read_text())
     off = claims.Checked("11-overturned", "both", "a file", 13, 12.0)
-    assert list(claims.put_right([off], tmp_path)) == [tmp_path / "11-overturned.json"]
+    assert list(claims.correct_claims([off], tmp_path)) == [tmp_path / "11-overturned.json"]
     before["claims"]["both"]["is"] = 12
     assert json.loads((tmp_path / "11-overturned.json").read_text()) == before
 
@@ -236,9 +236,9 @@ def test_what_was_found_is_written_with_as_many_digits(tmp_path: Path) -> None:
     ],
 )
 def test_the_last_printed_digit_counts(stated: float, found: float, holds: bool, renewed: float) -> None:
-    assert claims.same(stated, found) == holds
-    assert claims.renewed(stated, found) == renewed
-    assert claims.same(claims.renewed(stated, found), found)
+    assert claims.prints_equal(stated, found) == holds
+    assert claims.corrected(stated, found) == renewed
+    assert claims.prints_equal(claims.corrected(stated, found), found)
 
 
 def test_lesson_9_says_of_cnn6_d_what_the_page_architecture_says() -> None:

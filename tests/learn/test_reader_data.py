@@ -13,7 +13,7 @@ from leakage.learn import recordings
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import Lesson, lessons
 from leakage.learn.planned import plan, planned_grid
-from leakage.learn.reader_data import filled, reader_index, reader_lesson, stop_row, thumbnail
+from leakage.learn.reader_data import fill_numbers, reader_index, reader_lesson, stop_row, thumbnail
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 
 IDS = [lesson.id for lesson in lessons()]
@@ -37,8 +37,8 @@ def test_a_lesson_is_read_without_a_blank_left_in_it(id: str) -> None:
 def test_a_claim_is_printed_with_its_unit_and_a_recording_with_its_digits() -> None:
     lesson = lesson_of("02")
     recording = recordings.load("r02")
-    assert filled("{n} of ten at {mean}; {r02.psnr} dB", lesson) == f"10 of ten at 54.7 dB; {recording.end.scores.psnr:.1f} dB"
-    assert filled("{r99.psnr} dB", lesson) == "– dB"  # not recorded: no number
+    assert fill_numbers("{n} of ten at {mean}; {r02.psnr} dB", lesson) == f"10 of ten at 54.7 dB; {recording.end.scores.psnr:.1f} dB"
+    assert fill_numbers("{r99.psnr} dB", lesson) == "– dB"  # not recorded: no number
 
 
 def test_the_index_tells_of_every_lesson_its_first_question() -> None:

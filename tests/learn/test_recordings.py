@@ -11,7 +11,7 @@ from small_problems import CATALOG
 
 from leakage.data.images import Pixels, read
 from leakage.learn import grids, recordings
-from leakage.learn.expectations import contradicted
+from leakage.learn.expectations import contradictions
 from leakage.learn.grids import Cell
 from leakage.learn.lessons import Expectation, lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
@@ -98,15 +98,15 @@ def test_recordings_stay_small() -> None:
 
 
 def test_recordings_show_what_their_lessons_say() -> None:
-    assert list(contradicted(lessons(), {name: recordings.load(name) for name in plan().runs})) == []
+    assert list(contradictions(lessons(), {name: recordings.load(name) for name in plan().runs})) == []
 
 
 def test_a_recording_that_contradicts_its_lesson_is_named_with_what_was_found() -> None:
     noisy, averaged = recordings.load("r09"), recordings.load("r10")
     lesson = next(lesson for lesson in lessons() if Expectation(run="r10", over="r09", least=5) in lesson.expects)
-    assert list(contradicted((lesson,), {"r09": noisy, "r10": averaged})) == []
-    assert list(contradicted((lesson,), {"r10": averaged})) == [], "what cannot be compared yet is left open"
-    assert list(contradicted((lesson,), {"r09": noisy, "r10": noisy})) == [
+    assert list(contradictions((lesson,), {"r09": noisy, "r10": averaged})) == []
+    assert list(contradictions((lesson,), {"r10": averaged})) == [], "what cannot be compared yet is left open"
+    assert list(contradictions((lesson,), {"r09": noisy, "r10": noisy})) == [
         "lesson 07-noise says psnr of r10 above that of r09: at least 5; recorded was 0.00"
     ]
 

@@ -153,9 +153,9 @@ def test_a_file_repeats_its_very_runs(reader: Store) -> None:
     reader.add(run, {})
     made = answer_file.make(reader, [run.id], "answer.json", CATALOG, {"question": CLINICS.model_dump_json()})
     assert made
-    assert [one.digest() for one in answer_file.repeated(made.data.decode(), CATALOG)] == [run.digest]
+    assert [one.digest() for one in answer_file.parse_experiments(made.data.decode(), CATALOG)] == [run.digest]
     other = made.data.decode().replace('"clients": 4', '"clients": 2')
-    assert answer_file.repeated(other, CATALOG) == []
+    assert answer_file.parse_experiments(other, CATALOG) == []
 
 
 @pytest.mark.parametrize(("noise_multiplier", "words"), [(0.01, "promises nothing of use"), (6.0, "does not depend on the attack")])

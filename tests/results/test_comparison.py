@@ -24,7 +24,7 @@ from starlette.requests import Request
 from leakage.data.images import tiles
 from leakage.evaluation.verdict import MEANING
 from leakage.results import accuracy_cost
-from leakage.results.accuracy_cost import in_table
+from leakage.results.accuracy_cost import trained_in_table
 from leakage.results.comparison import EXPORTS, MAX_RUNS, crossed, only_naive, rows, same_answers
 from leakage.results.comparison_exports import COLUMN, make
 from leakage.results.comparison_file import experiments
@@ -275,7 +275,7 @@ def test_what_the_attacker_does_about_a_protection_tells_arms_apart(known: Catal
 def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path, known: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "accuracy_cost.json"
     monkeypatch.setattr(accuracy_cost, "ACCURACY_COSTS", path)
-    assert in_table((), known) is None
+    assert trained_in_table((), known) is None
     noise = {"id": "gaussian_noise", "fields": {"scale": 0.01}}
     recipe = {"model": {"id": "lenet", "fields": {}}, "rounds": 20, "pictures": 60_000, "batch": 64}
     measured = [
@@ -288,15 +288,15 @@ def test_accuracy_is_the_mean_over_seeds_of_the_same_protections(tmp_path: Path,
         {"defenses": [noise, {"id": "clipping", "fields": {}}], "accuracy": [0.7], **recipe},
     ]
     path.write_text(json.dumps({"recipe": recipe, "rows": measured}))
-    plain = in_table((), known)
+    plain = trained_in_table((), known)
     assert plain
     assert (plain.accuracies, plain.privacy) == ((0.9, 0.98), None)
     with_defaults, short = Part(id="clipping", fields={"bound": 4.0, "scope": "whole gradient"}), Part(id="gaussian_noise")
-    found = in_table((short, with_defaults), known)
+    found = trained_in_table((short, with_defaults), known)
     assert found
     assert found.accuracies == (0.7,)
-    assert in_table((with_defaults, short), known) is None  # another order is another protection
-    assert in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), with_defaults), known) is None
+    assert trained_in_table((with_defaults, short), known) is None  # another order is another protection
+    assert trained_in_table((Part(id="gaussian_noise", fields={"scale": 0.1}), with_defaults), known) is None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from small_problems import CATALOG
 
 from leakage.results import accuracy_cost, precomputed
-from leakage.results.precomputed import Duel, accuracy_costs, both, matrix, one_scene, scenes
+from leakage.results.precomputed import Duel, accuracy_costs, costs_with_leakage, matrix, one_scene, scenes
 from leakage.settings import ROOT
 from leakage.ui.compare.attackers_view import describe, explanation, in_words, left_out, matrix_table, puzzles
 from leakage.ui.compare.precomputed_results import leakage_against_accuracy, threshold
@@ -100,9 +100,11 @@ def test_a_training_is_held_against_one_as_long_without_protection() -> None:
 
 
 def test_a_protection_costs_what_its_cheapest_training_does_and_leaks_to_the_strongest() -> None:
-    points = {cost.title: (cost.accuracy_drop, found["psnr"]) for cost, found in both(CATALOG, "inverting_gradients")}
+    points = {cost.title: (cost.accuracy_drop, found["psnr"]) for cost, found in costs_with_leakage(CATALOG, "inverting_gradients")}
     assert [(round(accuracy_drop, 6), psnr) for accuracy_drop, psnr in points.values()] == [(0, 30.0), (0.01, 14.0), (0.09, 12.0)]
-    figure = leakage_against_accuracy(list(both(CATALOG, "inverting_gradients")), scene="LeNet on MNIST", recipe="LeNet on MNIST, 6 rounds")
+    figure = leakage_against_accuracy(
+        list(costs_with_leakage(CATALOG, "inverting_gradients")), scene="LeNet on MNIST", recipe="LeNet on MNIST, 6 rounds"
+    )
     (drawn,) = figure.data
     assert list(drawn.x) == pytest.approx([97, 96, 90])
     assert drawn.mode == "markers+text"

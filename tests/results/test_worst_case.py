@@ -5,7 +5,7 @@ from comparison_rows import judged
 from small_problems import CATALOG
 
 from leakage.results.precomputed import load_results, reach
-from leakage.results.worst_case import are_strongest_attacks, attackers, several, strongest_attacks, worst
+from leakage.results.worst_case import are_strongest_attacks, attacked_in_several_ways, attackers, strongest_attacks, worst_runs
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
@@ -84,15 +84,15 @@ def test_an_arm_is_judged_by_the_best_of_its_attackers() -> None:
     weak = judged("noise", "naive", NOT_SHOWN, attack="a")
     strong, stronger = (judged("noise", "adaptive", word, attack=word) for word in (PARTLY, SINGLED_OUT))
     other = judged("pruning", "adaptive", RECOGNIZABLE, attack="a")
-    assert worst([weak, stronger, strong, other]) == {"noise": stronger, "pruning": other}
-    assert worst([weak]) == {"noise": weak}
+    assert worst_runs([weak, stronger, strong, other]) == {"noise": stronger, "pruning": other}
+    assert worst_runs([weak]) == {"noise": weak}
 
 
 def test_two_attackers_of_one_attack_need_no_table_of_the_best() -> None:
     pair = [judged("noise", who, NOT_SHOWN, attack="a") for who in ("naive", "adaptive")]
-    assert not several(pair)
-    assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="b")])
-    assert several([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="a", answer="another")])
+    assert not attacked_in_several_ways(pair)
+    assert attacked_in_several_ways([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="b")])
+    assert attacked_in_several_ways([*pair, judged("noise", "adaptive", NOT_SHOWN, attack="a", answer="another")])
 
 
 def test_a_batch_is_attacked_as_a_sum_of_as_many_pictures_was_and_not_as_one_picture() -> None:

@@ -23,7 +23,7 @@ from leakage.results.accuracy_cost import Cost
 from leakage.results.comparison import Row
 from leakage.results.comparison_exports import make
 from leakage.results.comparison_plan import MAX_ATTACKS
-from leakage.results.defense_keys import key_of, stack_of
+from leakage.results.defense_keys import key_of, parse_key
 from leakage.results.differences import attacker
 from leakage.runs.events import TrainingEnd
 from leakage.runs.owners import owner_of
@@ -709,7 +709,7 @@ def test_defaults_are_left_out_of_the_address() -> None:
 
 
 def test_an_accuracy_cost_that_cannot_be_measured_is_not_offered(look: Open) -> None:
-    stack = stack_of("fedkl", CATALOG)
+    stack = parse_key("fedkl", CATALOG)
     assert accuracy_cost.training(stack, CATALOG) is None  # the recipe's LeNet has no BatchNorm
     at = press(look(**{**QUICK, "model": "convnet", "arms": "none,clipping:bound=3.0", "voices": "naive"}))
     assert "%</td>" not in shown(at)
@@ -731,7 +731,7 @@ def test_leakage_is_drawn_against_accuracy_only_of_the_same_model_and_data() -> 
 
 def test_what_nobody_measured_is_trained_by_the_tables_own_recipe(door: Service, look: Open) -> None:
     at = press(look(**{**QUICK, "arms": "none,clipping:bound=3.0", "voices": "naive"}))
-    kept = accuracy_cost.in_table((), CATALOG)
+    kept = accuracy_cost.trained_in_table((), CATALOG)
     assert kept
     assert f"{sum(kept.accuracies) / len(kept.accuracies):.1%}" in shown(at)  # without protection, from the table
     stack = asked(door, at)[1].defenses

@@ -11,7 +11,7 @@ from PIL import Image
 
 from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
-from leakage.learn.reader_data import DASH, filled
+from leakage.learn.reader_data import DASH, fill_numbers
 from leakage.spec.experiment import SpecError
 from leakage.web.worksheets import COURSES, PLAN, SCALE, HandoutLinks, handout, handout_names
 
@@ -42,14 +42,14 @@ def test_a_worksheet_asks_and_its_solution_answers(lesson: Lesson) -> None:
     sheet, solution = words(lesson.id), words(f"{lesson.id}-solution")
     guess = next(beat for beat in lesson.beats if isinstance(beat, GuessBeat))
     for question, answer in lesson.worksheet:
-        assert plain(filled(question, lesson)) in sheet
-        assert plain(filled(question, lesson)) in solution
-        assert plain(filled(answer, lesson)) in solution
-        assert plain(filled(answer, lesson)) not in sheet
+        assert plain(fill_numbers(question, lesson)) in sheet
+        assert plain(fill_numbers(question, lesson)) in solution
+        assert plain(fill_numbers(answer, lesson)) in solution
+        assert plain(fill_numbers(answer, lesson)) not in sheet
     for option in guess.options:
-        assert plain(filled(option.text, lesson)) in sheet
-        assert plain(filled(option.why, lesson)) not in sheet
-        assert plain(filled(option.why, lesson)) in solution
+        assert plain(fill_numbers(option.text, lesson)) in sheet
+        assert plain(fill_numbers(option.why, lesson)) not in sheet
+        assert plain(fill_numbers(option.why, lesson)) in solution
     assert "(right)" not in sheet
     assert solution.count("(right)") == 1
     assert f"here, {lesson.id}" in sheet

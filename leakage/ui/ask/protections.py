@@ -3,7 +3,7 @@
 import streamlit as st
 
 from leakage.results.answer_words import protection_words
-from leakage.results.defense_keys import key_of, known_keys, named, ready_made, stack_of
+from leakage.results.defense_keys import key_of, known_keys, parse_key, ready_made, short_names
 from leakage.results.nearest import Attacker, nearest
 from leakage.results.precomputed import MeasuredScene, reach, same_stack, seen_words
 from leakage.results.promise import NONE_PROMISED, promise_before, sentence, with_epsilon
@@ -35,7 +35,7 @@ def protection(question: Question, known: Catalog) -> Question:
         epsilon = st.number_input(f"Epsilon after {uploads}", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
         question = question.model_copy(update={"epsilon": float(epsilon), "defenses": (with_epsilon(float(epsilon), question, known),)})
     else:
-        question = question.model_copy(update={"defenses": stack_of(key, known)})
+        question = question.model_copy(update={"defenses": parse_key(key, known)})
     does, *found = strength_words(question, known)
     st.caption(escape(in_words_of(question, does)))
     if found:
@@ -51,7 +51,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
         for name, strength in protection.strengths().items()
     }
     others = [key for key in (chosen,) if key != BY_EPSILON]
-    names = named(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
+    names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     words = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     found = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in words.items()}
     return {NONE: found.pop(NONE), BY_EPSILON: "By epsilon (differential privacy)", **found}
@@ -68,7 +68,7 @@ def _with_strength(strength: str, name: str) -> str:
 
 
 def _private(key: str, known: Catalog) -> bool:
-    return any(known.defenses.get(part.id).private for part in stack_of(key, known))
+    return any(known.defenses.get(part.id).private for part in parse_key(key, known))
 
 
 def strength_words(question: Question, known: Catalog) -> list[str]:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from leakage.frontend.markup import render
 from leakage.results.differences import sentence_case
-from leakage.results.precomputed import Cell, Duel, Line, MeasuredScene, leaking, scenes, seen_words
+from leakage.results.precomputed import Cell, Duel, Line, MeasuredScene, leak_count, scenes, seen_words
 from leakage.spec.catalog import Catalog
 from leakage.spec.threat_model import counted, format_value
 from leakage.ui.common.markdown import Markdown, escape
@@ -121,7 +121,7 @@ def _duel(duel: Duel | None, known: Catalog) -> list[TableCell]:
 
 
 def _cell(cell: Cell, known: Catalog, *, words: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    return heat(cell["psnr"], leaking(cell) / cell["runs"], title=words or describe(cell, known), framed=framed, span=span)
+    return heat(cell["psnr"], leak_count(cell) / cell["runs"], title=words or describe(cell, known), framed=framed, span=span)
 
 
 def describe(cell: Cell, known: Catalog) -> str:

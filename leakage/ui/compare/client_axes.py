@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from leakage.results.defense_keys import spaced, typed
+from leakage.results.defense_keys import parse_value, strength_values
 from leakage.results.variant import MOST, Variant
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Field
 from leakage.spec.experiment import MAX_ROUNDS, Experiment, Part
@@ -30,7 +30,7 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     """The variants of one of these; what is no number that it can be is said and left out."""
     protocol = base.protocol if about == "rounds" else with_local_steps(base, known)
     field = _field(about, protocol, known)
-    usual = [f"{value:g}" for value in spaced(field, FACTORS[about], ())]
+    usual = [f"{value:g}" for value in strength_values(field, FACTORS[about], ())]
     key = KEYS[about]
     options = list(dict.fromkeys([*usual, *st.session_state.get(key, ())]))
     words = st.multiselect(
@@ -64,7 +64,7 @@ def _field(about: str, protocol: Part, known: Catalog) -> Field:
 def _value(word: str, field: Field) -> float | None:
     """A word as a value in the field's range; else the reason is said."""
     try:
-        value = typed(field.type, word.strip())
+        value = parse_value(field.type, word.strip())
     except ValueError:
         st.warning(f"{escape(word)} is no {'whole ' if field.type == 'int' else ''}number and is left out.")
         return None

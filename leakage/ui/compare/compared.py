@@ -6,7 +6,7 @@ import streamlit as st
 
 from leakage.results.comparison import EXPORTS, MAX_RUNS, Row, crossed, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
-from leakage.results.worst_case import are_strongest_attacks, several
+from leakage.results.worst_case import are_strongest_attacks, attacked_in_several_ways
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -149,7 +149,7 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len({one.assume.strategy for one in experiments if attacker(one, known) == "adaptive"}) > 1:
         for words in same_answers(told):
             st.caption(escape(words))
-    if several(told):
+    if attacked_in_several_ways(told):
         st.html(table.worst_table(told))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
         with st.expander("All that was tried", key="all-tried"):

@@ -12,8 +12,8 @@ from leakage.results.precomputed import (
     AccuracyCost,
     Cell,
     accuracy_costs,
-    both,
-    leaking,
+    costs_with_leakage,
+    leak_count,
     load_results,
     one_scene,
     seen_words,
@@ -140,7 +140,7 @@ def render_cost(known: Catalog) -> None:
     scene, clients = scene_words(known), (table() or {})["recipe"]["clients"]
     seeds = seeds_words([len(row.accuracies) for row in rows])
     st.markdown(COSTS.format(scene=escape(scene), clients=int(clients), seeds=escape(seeds)))
-    points = list(both(known, prepared().compare.accuracy_cost_attack)) if one_scene(known) else []
+    points = list(costs_with_leakage(known, prepared().compare.accuracy_cost_attack)) if one_scene(known) else []
     if len(points) > 1:
         figure = leakage_against_accuracy(points, scene=scene, recipe=recipe_words(known))
         st.plotly_chart(figure, key="leakage-against-accuracy", config={"displayModeBar": False}, alt="Leakage against accuracy")
@@ -177,5 +177,5 @@ def leakage_against_accuracy(points: Sequence[tuple[AccuracyCost, Cell]], *, sce
         points[0][1]["grey_psnr"],
         x=f"{heading([Cost(recipe, accuracies=row.accuracies) for row, _ in points])} (%)",
         y=f"what leaks of {scene} (dB)",
-        fractions=[leaking(cell) / cell["runs"] for _, cell in points],
+        fractions=[leak_count(cell) / cell["runs"] for _, cell in points],
     )

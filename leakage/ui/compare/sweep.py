@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from leakage.results.accuracy_cost import seeds_words
 from leakage.results.comparison import Row
 from leakage.results.intervals import FEWEST, mean_interval
-from leakage.results.strength_sweep import swept
+from leakage.results.strength_sweep import find_sweep
 from leakage.spec.catalog import Catalog, DefenseEntry
 from leakage.spec.experiment import Experiment
 from leakage.ui.common.figures import band, bare, grey_line
@@ -23,7 +23,7 @@ def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalo
     Once all have ended and every strength has at least three seeds: a line through the means, in a band that holds each with 95 %
     confidence. Else points, each the mean of what is there: a line would show differences that seeds alone make.
     """
-    found = swept(experiments)
+    found = find_sweep(experiments)
     if not found:
         return None
     id, name, values = found

@@ -11,7 +11,7 @@ from leakage.frontend.markup import render
 from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.comparison import Row
 from leakage.results.differences import sentence_case
-from leakage.results.worst_case import attacker_words, worst
+from leakage.results.worst_case import attacker_words, worst_runs
 from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
@@ -122,7 +122,7 @@ def worst_table(rows: Sequence[Row]) -> str:
     """A line for every variant as HTML: what the best of all its attackers found, and which one that was."""
     told = "The attack that shows most, what it knows, and how many were tried."
     finder = Column(what=told, read=lambda row: _finder(row, rows))
-    return _table(rows, {title: {"both": row} for title, row in worst(rows).items()}, ["both"], {"Found by": finder})
+    return _table(rows, {title: {"both": row} for title, row in worst_runs(rows).items()}, ["both"], {"Found by": finder})
 
 
 def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], more: dict[str, Column]) -> str:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from leakage.data.checkpoints import CheckpointError
 from leakage.results.comparison_plan import SEEDS, WORST
-from leakage.results.defense_keys import known_keys, named, ready_made, spaced, stack_of, typed
+from leakage.results.defense_keys import known_keys, parse_key, parse_value, ready_made, short_names, strength_values
 from leakage.results.differences import sentence_case
 from leakage.results.variant import MOST, Variant, resolved
 from leakage.spec.catalog import Catalog
@@ -90,10 +90,10 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
         first = next(iter(known_keys([prepared().compare.answered], known)), None)
         index = list(menu).index(first) if first else 0
         one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
-        return stack_of(one, known)
+        return parse_key(one, known)
     words, most = "Protection in all variants, in this order", STACKED - 1
     picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
-    return tuple(part for one in picked for part in stack_of(one, known))
+    return tuple(part for one in picked for part in parse_key(one, known))
 
 
 def choose_attackers() -> str:
@@ -152,7 +152,7 @@ def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
     """Protections on offer and in words, with those that a link or the visitor has added."""
     chosen = st.session_state.get(key, [])
     added = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
-    return named([*options, *(one for one in added if one not in options)], known)
+    return short_names([*options, *(one for one in added if one not in options)], known)
 
 
 def _protections(base: Experiment, known: Catalog) -> list[Variant]:
@@ -165,7 +165,7 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
         )
         st.button("Add this variant", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
     render_deployed(known)
-    return [Variant(menu[key], {"defenses": stack_of(key, known)}) for key in picked]
+    return [Variant(menu[key], {"defenses": parse_key(key, known)}) for key in picked]
 
 
 def _add(key: str, picked: list[str]) -> None:
@@ -228,7 +228,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         key="swept",
     )
     entry, field = sweeps[swept]
-    usual = ", ".join(f"{value:g}" for value in spaced(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
+    usual = ", ".join(f"{value:g}" for value in strength_values(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
     text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=ours(field.help))
     st.segmented_control(
         "Random starts (seeds)",
@@ -244,7 +244,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     arms = []
     for word in re.findall(r"[^,;\s]+", text)[:MOST]:
         try:
-            value = typed(field.type, word)
+            value = parse_value(field.type, word)
         except ValueError:
             st.warning(f"{escape(word)} is no number and is left out.")
             continue

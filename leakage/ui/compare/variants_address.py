@@ -8,9 +8,9 @@ import streamlit as st
 
 from leakage.results import worst_case
 from leakage.results.comparison_plan import SEEDS, WORST
-from leakage.results.defense_keys import key_of, key_today, known_keys, stack_of
+from leakage.results.defense_keys import key_of, key_today, known_keys, parse_key
 from leakage.results.differences import attacker
-from leakage.results.strength_sweep import swept
+from leakage.results.strength_sweep import find_sweep
 from leakage.results.variant import MOST
 from leakage.spec.aliases import setting_today
 from leakage.spec.catalog import Catalog, CatalogError
@@ -86,7 +86,7 @@ def _reason(item: str, known: Catalog, key: str) -> str:
     """Why a protection is none, in brackets."""
     try:
         if key in ("arms", *SHARED):
-            stack_of(item, known)
+            parse_key(item, known)
     except ValueError as error:
         return f" ({short(str(error).removesuffix('.'))})"
     return ""
@@ -132,7 +132,7 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
     if differs == "answer":
         state["answered"] = key_of(experiments[0].defenses, known)
-    if found_sweep := swept(experiments):
+    if found_sweep := find_sweep(experiments):
         with suppress(CatalogError):  # the protection is gone since
             _load_sweep(*found_sweep, experiments, known)
     heard = {attacker(one, known) for one in experiments} - {"both"}

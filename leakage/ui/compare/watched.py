@@ -6,9 +6,9 @@ import streamlit as st
 
 from leakage.results.comparison import crossed, rows, scenario
 from leakage.results.differences import attacker
-from leakage.results.strength_sweep import swept
+from leakage.results.strength_sweep import find_sweep
 from leakage.results.variant import MOST
-from leakage.results.worst_case import are_strongest_attacks, worst
+from leakage.results.worst_case import are_strongest_attacks, worst_runs
 from leakage.runs.service import service
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
@@ -23,9 +23,11 @@ Playing = list[tuple[Run, Experiment]]
 
 def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalog) -> Playing:
     """The runs that play, with their experiments: of several seeds those of the first."""
-    if swept(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
+    if find_sweep(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
-    both = [(run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not swept(experiments)]
+    both = [
+        (run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not find_sweep(experiments)
+    ]
     playing = _tries(both, known) if are_strongest_attacks(experiments, known) else _heard(both, known)
     return playing[:MOST]
 
@@ -38,7 +40,7 @@ def _tries(both: Playing, known: Catalog) -> Playing:
         st.session_state["watch-try"] = BEST
     chosen = st.segmented_control("Watch", list(names), required=True, format_func=lambda id: escape(names[id]), key="watch-try")
     if chosen == BEST:
-        best = {row.run for row in worst(rows(service(), [run for run, _ in both], known)).values()}
+        best = {row.run for row in worst_runs(rows(service(), [run for run, _ in both], known)).values()}
         return [(run, one) for run, one in both if run.id in best]
     first: dict[str, tuple[Run, Experiment]] = {}
     for run, one in both:
