@@ -1,4 +1,4 @@
-"""Attack a model of your own: what `import leakage` offers. It brings torch along, which is why nothing else imports it."""
+"""The public functions of `import leakage`, which attack a model of your own. They import torch, so no other folder imports this one."""
 
 from leakage.api.attacking import attack, frames, observe
 from leakage.api.outcome import Result

@@ -119,7 +119,7 @@ def takes(
 
     Args:
         arguments: a dataclass; its fields become the parameters.
-        explained_by: a docstring whose Args explain the parameters; empty where the function's docstring explains them itself.
+        explained_by: a docstring with Args that explain the parameters; empty where the function's docstring explains them itself.
 
     Returns:
         A decorator.
@@ -159,7 +159,7 @@ def takes(
 
 
 def _explained(doc: str, source: str, names: list[str]) -> str:
-    """The docstring with these Args of another docstring before its Returns."""
+    """Insert the Args of another docstring, for the parameters `names`, before the Returns of a docstring."""
     args = cleandoc(source).partition("\nArgs:\n")[2].partition("\n\n")[0] + "\n"
     texts = {match[1]: match[0] for match in re.finditer(r"^ {4}(\w+):.*\n(?: {8}.*\n)*", args, re.MULTILINE)}
     before, returns, after = cleandoc(doc).partition("\nReturns:\n")

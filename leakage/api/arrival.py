@@ -32,7 +32,7 @@ class Arrival:
     """An update that was recorded elsewhere.
 
     Args:
-        model: a prepared copy of the model, whose BatchNorm mode is not decided yet
+        model: a prepared copy of the model; its BatchNorm mode is not decided yet
         sent: the update by parameter name, as the protocol sends it
         arguments: of the call
         batch: how many pictures there are, their shape and the number of classes

@@ -41,7 +41,7 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
         normalization: of the pictures before they enter the model: (mean, std), a number for each channel, or an object that has both,
             such as `transforms.Normalize`.
         batch_norm: the statistics that BatchNorm uses: the stored ones ("eval") or those of the batch, as in training ("batch").
-            "auto": "eval" for pictures; for an update alone a short search tries both and keeps the better one (`Result.fit`).
+            "auto": "eval" for pictures; for an update alone a short search tries both and keeps the better one (the Result's `fit`).
             Dropout is off in each case.
         loss: what the client minimizes, any function (logits (B, K), y) -> scalar; by default the mean cross-entropy. The attacker
             knows it. Labels are read from the update for cross-entropy only; for another loss grant the labels, or use `dlg`.
@@ -95,13 +95,13 @@ def frames(arguments: AttackArguments) -> AttackRun:
 
 @differentiable()
 def attack_run(arguments: AttackArguments) -> AttackRun:
-    """Return an attack that has not begun. Raises TypeError, ValueError."""
+    """Return an attack that has not begun. Raises TypeError or ValueError where an argument is not allowed."""
     attacker: Attack = chosen("attack", arguments.attack)
     progress = progress_of(arguments.progress, attacker)
     federation, seed = arguments.federation, arguments.seed
     if arguments.update is not None:
         if arguments.x is not None:
-            raise ValueError("Give either pictures (x), or an update: with both it is not said whose update it is.")
+            raise ValueError("Give either pictures (x), or an update: the update may not be that of the pictures.")
         arrival = received_update(arguments)
         with explained(arrival.model):
             assumed = arrival.batch_norm()

@@ -1,4 +1,4 @@
-"""Whether what was declared of a client can have made its update, and what would fit better."""
+"""The check of what the caller declared of a client: whether it can have made the update, and which declaration fits better."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,25 +16,25 @@ from leakage.engine.matching import from_pixels
 from leakage.evaluation.metrics import gradient_distances
 from leakage.evaluation.referee import Frame
 
-FITS = 0.1  # relative distance up to which a reconstruction explains an update
-MISSES = 0.3  # ... and from which on other declarations are tried
-SHORTER = 6  # a direction fits and a length does not where the angle is this many times as small as the distance
-HALF = 0.5  # another declaration fits better where it leaves at most so much of the angle
-POLISH = 5  # L-BFGS steps by which a length may still be found
-ROUNDING = 0.02  # of the size of a gradient: what half precision and a sum over classes may leave
+FITS = 0.1  # largest relative distance at which a reconstruction explains an update
+MISSES = 0.3  # relative distance above which other declarations are tried
+SHORTER = 6  # the direction fits and the length does not where the distance is more than this many times the angle
+HALF = 0.5  # another declaration fits better where it leaves less than this fraction of the angle
+POLISH = 5  # L-BFGS steps on the distance, which may correct the length
+ROUNDING = 0.02  # largest rounding error of half precision and of a sum over classes, as a fraction of the gradient's size
 CANNOT = "What you declared cannot have made this update: "
 
 
 @dataclass(frozen=True)
 class UpdateFit:
-    """How well a reconstruction, under what was declared, explains an update alone.
+    """How well a reconstruction explains an update alone, under what the caller declared of the client.
 
     Args:
-        distance: between the update that the reconstruction would have made and the one that arrived, as a fraction of its length
-        cosine: of the angle between both
-        length: of the first, as a multiple of that of the second
-        batch_norm: which statistics of BatchNorm were assumed, "eval" or "batch"
-        better: what would fit better, in words, and the distance that it would leave
+        distance: between the update that the reconstruction would have made and the received update, as a fraction of the latter's length
+        cosine: of the angle between the two updates
+        length: of the update that the reconstruction would have made, as a multiple of the received update's length
+        batch_norm: the statistics of BatchNorm that were assumed, "eval" or "batch"
+        better: each change of the declaration that fits better, in words, with the relative distance that it would leave
         warnings: sentences on what was declared; empty where nothing speaks against it
     """
 
@@ -47,7 +47,7 @@ class UpdateFit:
 
 
 def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> UpdateFit:
-    """The UpdateFit of an attack's answer."""
+    """Return how well the last Frame of an attack explains an update alone, with warnings on what was declared."""
     y = torch.tensor(last.labels, device=seen.device) if seen.granted.labels is None else seen.granted.labels
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
@@ -72,17 +72,17 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     return UpdateFit(distance, cosine, length, batch_norm, better, tuple(warnings))
 
 
-# ---------------------------------------------------------------- what the update says by itself
+# ---------------------------------------------------------------- evidence in the update alone
 
 
 def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
-    """What an unprotected update of this batch, protocol and loss can never be. In sentences.
+    """List sentences on what an unprotected update of this batch, protocol and loss can never be, but this update is.
 
     Cross-entropy's gradient of the logits is p - e_y for each picture: it sums to 0 over the classes, is negative for the class alone, and
-    its absolute values sum to at most 2. So does the mean over pictures and over steps of SGD; each picture makes one class negative.
-    The gradient of a linear layer is a sum of one outer product for each input that it was given, which bounds its rank.
+    its absolute values sum to at most 2. The mean over pictures and over steps of SGD has the same properties, but each picture can make
+    another class negative. The gradient of a linear layer is a sum of outer products, one for each of its inputs, which bounds its rank.
     """
-    if arrival.arguments.federation.protocol.id not in ("fedsgd", "fedavg"):  # others add to the gradient of the loss
+    if arrival.arguments.federation.protocol.id not in ("fedsgd", "fedavg"):  # other protocols add to the gradient of the loss
         return []
     found = _rank_words(seen, arrival)
     if client_loss(seen.model) == "cross-entropy":
@@ -124,7 +124,7 @@ def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
 
 
 def _rank_words(seen: Observation, arrival: Arrival) -> list[str]:
-    """Of the first linear layer whose gradient has a higher rank than its inputs allow."""
+    """Return a sentence on the first linear layer with a gradient of higher rank than its inputs allow; an empty list for no such layer."""
     steps, gradient = getattr(arrival.arguments.federation.protocol, "epochs", 1), seen.as_gradient()
     for name, count in _inputs_of(seen.model, arrival.probe).items():
         matrix, bound = gradient[f"{name}.weight" if name else "weight"].detach(), count * steps
@@ -145,7 +145,7 @@ def _allow(count: int) -> str:
 
 
 def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
-    """How many input vectors each trained linear layer is given for pictures x."""
+    """Count the input vectors that each trained linear layer is given for pictures x (B, C, H, W), by the layer's name."""
     counts: dict[str, int] = {}
     linear = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.Linear) and layer.weight.requires_grad}
 
@@ -162,11 +162,11 @@ def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
     return counts
 
 
-# ---------------------------------------------------------------- what the reconstruction says
+# ---------------------------------------------------------------- evidence in the reconstruction
 
 
 def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, float]:
-    """Relative distance, cosine and relative length of the update that pictures x with labels y would have made."""
+    """Return relative distance, cosine and relative length of the update that pictures x with labels y would have made."""
     replayed, arrived = ({name: g.detach() for name, g in update.items()} for update in (seen.gradient(x, y), seen.as_gradient()))
     found = gradient_distances(replayed, arrived)
     long, short = (sqrt(sum(float(update[name].double().square().sum()) for name in arrived)) for update in (replayed, arrived))
@@ -174,7 +174,11 @@ def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, fl
 
 
 def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, float]:
-    """Other declarations whose short search leaves at most HALF of the angle: in words, with the distance at the best length."""
+    """Try other declarations by a short search each; return those that leave less than HALF of the angle.
+
+    Returns:
+        Each better change in words, with the relative distance that it leaves at the best length.
+    """
     tries: dict[str, tuple[Mode, bool]] = {"with the sign turned": (batch_norm, True)}
     if stores_statistics(arrival.model):
         other = next(mode for mode in MODES if mode != batch_norm)
@@ -196,7 +200,7 @@ def _told(better: dict[str, float]) -> list[str]:
 
 
 def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:
-    """Whether the length stays wrong when the search goes on by the distance itself: one by direction alone need not find it."""
+    """Return whether the length stays wrong when the search continues on the distance, in place of the direction alone."""
     begin, least = from_pixels(seen, x), before
     for now in one_start(seen, generator(0, "length"), labels=y, steps=POLISH, begin=begin, line_search="strong_wolfe"):
         least = min(least, _compared(seen, now.x, y)[0])

@@ -1,4 +1,4 @@
-"""What somebody hands in: pictures and labels, as the engine takes them, or a sentence that says what was wrong."""
+"""The check of pictures, labels and updates from the caller: what the engine needs, or an error that says what is wrong."""
 
 import torch
 from torch import Tensor
@@ -6,11 +6,11 @@ from torch import Tensor
 from leakage.engine.core import Params
 
 HALF = (torch.float16, torch.bfloat16)
-ROUNDING = 1e-5  # so far outside [0, 1] a pixel lies by rounding alone: resizing white in float32 makes 1.0000002
+ROUNDING = 1e-5  # distance from [0, 1] that counts as a rounding error: resizing white in float32 makes 1.0000002
 
 
 def pictures(x: object) -> Tensor:
-    """Pictures (B, C, H, W) in [0, 1]. Raises TypeError, ValueError."""
+    """Check pictures (B, C, H, W) in [0, 1] and return them detached. Raises TypeError, ValueError."""
     if not isinstance(x, Tensor):
         raise TypeError(
             f"x must be a tensor of pictures (B, C, H, W) in [0, 1]; got a {type(x).__name__}. torchvision.transforms.functional.to_tensor "
@@ -35,13 +35,13 @@ def pictures(x: object) -> Tensor:
 
 
 def labels(y: object, x: Tensor, num_classes: int, *, custom: bool = False) -> Tensor:
-    """Labels (B,) as int64, or numbers (B, K) in the precision of x, on its device. Raises TypeError, ValueError.
+    """Check labels; return them as int64 (B,), or as numbers (B, K) in the precision of x. Raises TypeError, ValueError.
 
     Args:
-        y: what was given.
+        y: the labels from the caller.
         x: the pictures (B, C, H, W).
         num_classes: K.
-        custom: whether a loss of the caller's own takes them; else numbers (B, K) must be probabilities.
+        custom: whether the caller gave a loss for these labels; else numbers (B, K) must be probabilities.
     """
     if not isinstance(y, Tensor) or y.is_complex() or y.dtype == torch.bool or (y.is_floating_point() and y.dim() != 2):
         kind = y.dtype if isinstance(y, Tensor) else type(y).__name__
@@ -67,7 +67,7 @@ def labels(y: object, x: Tensor, num_classes: int, *, custom: bool = False) -> T
 
 
 def _probabilities(y: Tensor, *, custom: bool) -> Tensor:
-    """Mixed labels (B, K): each row a distribution over classes, unless a loss of the caller's own says otherwise."""
+    """Check numbers (B, K); unless the caller gave a loss (`custom`), each row must be a distribution over the classes."""
     if not bool(y.isfinite().all()):
         raise ValueError("y holds numbers that are not finite (NaN or infinity). Give probabilities.")
     sums = y.sum(1)
@@ -82,7 +82,7 @@ def _probabilities(y: Tensor, *, custom: bool) -> Tensor:
 
 
 def check_dense(name: str, value: Tensor) -> None:
-    """Raise TypeError for a tensor that is no block of numbers."""
+    """Raise TypeError for a tensor that is nested, sparse or without data (device meta)."""
     kind = "a nested one" if value.is_nested else "one of device meta" if value.is_meta else f"one of layout {value.layout}"
     if value.is_nested or value.is_meta or value.layout != torch.strided:
         raise TypeError(
@@ -91,11 +91,11 @@ def check_dense(name: str, value: Tensor) -> None:
 
 
 def recordable(value: Tensor) -> Tensor:
-    """The same numbers as derivatives can be recorded of; a tensor made in `torch.inference_mode()` is copied."""
+    """Return the same numbers as a tensor that autograd can record; a tensor of `torch.inference_mode()` is copied."""
     return value.clone() if value.is_inference() else value.detach()
 
 
 def check_length(update: Params) -> None:
-    """Raise ValueError for an update that says nothing."""
+    """Raise ValueError for an update that is zero everywhere."""
     if all(not bool(value.any()) for value in update.values()):
         raise ValueError("The update is zero everywhere (norm 0): it says nothing, so there is nothing to attack.")

@@ -1,4 +1,4 @@
-"""What a client minimises, as the caller says it: a function that works, or a sentence that says why it does not."""
+"""The check of a loss from the caller: a function that the attacks can use, or an error that says why they cannot."""
 
 import warnings
 
@@ -17,7 +17,7 @@ SEARCHED = (
 
 
 def custom_loss(given: object, num_classes: int) -> CustomLoss | None:
-    """The loss that the caller gave; None for the mean cross-entropy, which is the default. Raises TypeError."""
+    """Return the loss that the caller gave; None for the mean cross-entropy, which is the default. Raises TypeError."""
     if given is None:
         return None
     if not callable(given):
@@ -47,7 +47,7 @@ def check_loss(loss: CustomLoss, logits: Tensor, y: Tensor) -> None:
 
 
 def check_searched(attacker: Attack, seen: Observation) -> None:
-    """Raise ValueError where this attack cannot search with the loss: by its second derivative, or in place of the labels."""
+    """Raise ValueError where this attack cannot search: the loss has no second derivative, or takes no probabilities."""
     loss = client_loss(seen.model)
     if not isinstance(loss, CustomLoss):
         return
@@ -58,10 +58,12 @@ def check_searched(attacker: Attack, seen: Observation) -> None:
             check_loss(loss, z, y)
         except ValueError as error:
             raise ValueError(SEARCHED.format(error)) from None
-    elif seen.granted.labels is None:  # reading labels refuses by itself
+    elif seen.granted.labels is None:  # `last_layer` raises the error of an attack that reads labels
         return
     try:
-        factor = torch.ones_like(z[0, 0]).detach().requires_grad_()  # else a derivative that cannot be differentiated passes for a constant
+        factor = (
+            torch.ones_like(z[0, 0]).detach().requires_grad_()
+        )  # without it a derivative that cannot be differentiated looks like a constant
         (first,) = torch.autograd.grad(factor * loss.function(z, y), z, create_graph=True)
         first.square().sum().backward()
     except FAILS as error:
@@ -71,18 +73,18 @@ def check_searched(attacker: Attack, seen: Observation) -> None:
 
 
 def _is_cross_entropy(given: object, num_classes: int) -> bool:
-    """Whether it is the mean cross-entropy, tried on random logits: a batch of three, one picture alone, and every class."""
+    """Return whether a loss equals the mean cross-entropy on random logits: for three pictures, for one, and for every class."""
     assert callable(given)
     rng = generator(0, "cross-entropy")
-    tries = [torch.randint(num_classes, (3,), generator=rng), torch.randint(num_classes, (1,), generator=rng), torch.arange(num_classes)]
+    batches = [torch.randint(num_classes, (3,), generator=rng), torch.randint(num_classes, (1,), generator=rng), torch.arange(num_classes)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # squared error warns of labels (B,), which are no target of its own
+        warnings.simplefilter("ignore")  # squared error warns of labels (B,), which do not have the shape of the logits
         try:
-            for y in tries:
+            for y in batches:
                 z = 3 * torch.randn((len(y), num_classes), generator=rng)
                 if not torch.allclose(given(z, y), F.cross_entropy(z, y), rtol=1e-5):
                     return False
-        except FAILS:  # it takes no classes, or lies on another device
+        except FAILS:  # the loss takes no classes, or is on another device
             return False
     return True
 

@@ -1,4 +1,4 @@
-"""Whether a model can be attacked as it is: a copy that is ready for it, or a sentence that says what cannot work."""
+"""The check of a model from the caller: a copy that can be attacked, or an error that says what cannot work."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,16 +16,24 @@ from leakage.engine.normalise import normalise_input
 from leakage.engine.observation import generator
 from leakage.engine.stateless import StatelessModel
 
-DRAWS = 4  # of large random weights, with which no linear layer would answer numbers from 0 to 1 alone
+DRAWS = 4  # of large random weights; with these, a linear layer would have outputs outside [0, 1]
 NO_LOGITS = "The model answers probabilities; expected are logits, as cross-entropy takes them. Leave out its {}."
 
 
 @exact_arithmetic()
 def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn.Module:
-    """A copy of the model in eval mode that normalises by itself, whose parameters are those that training it on x changes.
+    """Return a copy of the model in eval mode that normalises by itself; its parameters are those that training on x changes.
 
-    Frozen and unused parameters are never sent by a client: in the copy they are buffers. How it can be computed is noted there
-    (`engine.capabilities`). Raises ValueError, TypeError.
+    A client never sends frozen and unused parameters: in the copy they are buffers. The copy also stores how it can be computed
+    (`engine.capabilities`).
+
+    Args:
+        model: the caller's network, which stays unchanged.
+        x: pictures (B, C, H, W) in [0, 1], in the precision of the model.
+        normalization: mean and standard deviation of the pictures; None if they enter the model as they are.
+
+    Raises:
+        ValueError, TypeError: where the model cannot be attacked.
     """
     check_parameters(model, x)
     with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
@@ -49,7 +57,7 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
 
 
 def outputs(model: nn.Module, x: Tensor) -> Tensor:
-    """The logits (B, K), K >= 2. Raises TypeError, ValueError."""
+    """Return the logits (B, K), K >= 2, of pictures x (B, C, H, W). Raises TypeError, ValueError where the model gives none."""
     try:
         logits = model(x)
     except MODEL_ERRORS as error:
@@ -76,11 +84,11 @@ def outputs(model: nn.Module, x: Tensor) -> Tensor:
     return logits
 
 
-# ---------------------------------------------------------------- parts
+# ---------------------------------------------------------------- helpers
 
 
 def _keep_input(model: nn.Module, x: Tensor) -> None:
-    """Let the model compute on a copy of its input where its forward changes that in place."""
+    """Make the model compute on a copy of its input, if its forward changes the input in place."""
     given = x.detach().clone()
     before = given._version
     outputs(model, given)
@@ -93,7 +101,7 @@ def _copy_of_input(_model: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]
 
 
 def _always_between_0_and_1(model: nn.Module, x: Tensor) -> bool:
-    """Whether no large random weights take an answer out of [0, 1]."""
+    """Return whether all outputs lie in [0, 1] for each of DRAWS draws of large random weights."""
     stateless, rng = StatelessModel(model), generator(0, "probabilities")
     with torch.no_grad():
         for _ in range(DRAWS):
@@ -108,7 +116,7 @@ def _always_between_0_and_1(model: nn.Module, x: Tensor) -> bool:
 
 
 def _freeze_unused(model: nn.Module, logits: Tensor) -> None:
-    """Make buffers of the parameters that the logits do not depend on."""
+    """Turn the parameters that the logits do not depend on into buffers."""
     names, values = zip(*model.named_parameters(), strict=True)
     try:
         used = torch.autograd.grad(logits.sum(), values, allow_unused=True)
@@ -133,7 +141,7 @@ def _check_kept(model: nn.Module, before: dict[str, Tensor]) -> None:
 
 
 def _check_steady(model: nn.Module, x: Tensor) -> None:
-    """The same pictures must give the same logits, and leave the model as it was."""
+    """Raise ValueError where a call changes buffers, draws random numbers, or gives other outputs for equal pictures."""
     before = {name: value.clone() for name, value in model.named_buffers()}
     with torch.no_grad():
         rng_state = torch.get_rng_state()
@@ -157,12 +165,12 @@ def _check_steady(model: nn.Module, x: Tensor) -> None:
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors hold the same numbers, NaN among them."""
+    """Return whether two tensors hold the same numbers; NaN equals NaN."""
     return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
 def _answers(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
-    """What every layer answers, innermost first."""
+    """Return name, layer and output tensor of every call of a layer, inner layers before the layers that contain them."""
     found: list[tuple[str, nn.Module, Tensor]] = []
 
     def note(name: str) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""A copy of a person's model that computes what the model computes, and leaves the model as it is."""
+"""A copy of the caller's model that computes the same numbers, and leaves the model as it is."""
 
 import copy
 from itertools import chain
@@ -11,7 +11,7 @@ from leakage.api.model_errors import MODEL_ERRORS, first_line, layer_name
 
 FLOATS = (torch.float32, torch.float64)
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_forward_pre_hooks_with_kwargs", "_forward_hooks_with_kwargs")
-WRAPPERS = {  # what holds a model under one name and computes it in parallel or compiled, which nobody can do with other weights
+WRAPPERS = {  # type of a wrapper, which computes a model in parallel or compiled, and so only with its own weights: name of the model in it
     "DataParallel": "module",
     "DistributedDataParallel": "module",
     "OptimizedModule": "_orig_mod",
@@ -19,7 +19,7 @@ WRAPPERS = {  # what holds a model under one name and computes it in parallel or
 
 
 class Unwrapped(nn.Module):
-    """A model by the name that its wrapper gave it, without the wrapper."""
+    """A model without its wrapper, but with the names of parameters and the hooks that the wrapper gave it."""
 
     def __init__(self, wrapper: nn.Module, name: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Unwrapped(nn.Module):
 
 
 def copied(model: nn.Module) -> nn.Module:
-    """A copy in eval mode, all of whose parameters are trained; frozen ones are buffers there. Raises ValueError, TypeError."""
+    """Return a copy in eval mode in which frozen parameters are buffers and all others are trained. Raises ValueError, TypeError."""
     for name, layer in model.named_modules():
         if isinstance(layer, torch.jit.ScriptModule):
             raise TypeError(
@@ -58,13 +58,13 @@ def copied(model: nn.Module) -> nn.Module:
 
 
 def again(model: nn.Module) -> nn.Module:
-    """A second copy of a copy."""
+    """Copy a prepared model once more."""
     return copy.deepcopy(model, _detached(model))
 
 
 def check_parameters(model: nn.Module, x: Tensor) -> None:
-    """Raise TypeError or ValueError where the weights are such that no attack can work with them."""
-    held: dict[int, str] = {}
+    """Raise TypeError or ValueError where no attack can work with the parameters, and name the parameter."""
+    names: dict[int, str] = {}
     for name, value in model.named_parameters():
         if nn.parameter.is_lazy(value):
             raise ValueError(f"Parameter {name} has no shape yet: its layer is lazy. Call the model once on pictures of this shape first.")
@@ -81,7 +81,7 @@ def check_parameters(model: nn.Module, x: Tensor) -> None:
                 f"Parameter {name} has a hook that changes its gradient, which the attacker could not imitate. Remove it, and name what it "
                 "does as a defense."
             )
-        other = held.setdefault(value.data_ptr(), name) if value.numel() else name
+        other = names.setdefault(value.data_ptr(), name) if value.numel() else name
         if other != name:
             raise ValueError(f"Parameters {other} and {name} share their memory, but are two parameters. Make them one nn.Parameter.")
     if len({value.dtype for value in model.parameters()}) > 1:
@@ -89,16 +89,16 @@ def check_parameters(model: nn.Module, x: Tensor) -> None:
 
 
 def freeze(model: nn.Module, name: str) -> None:
-    """Make a parameter a buffer of the same name, in each layer that holds it."""
+    """Turn a parameter into a buffer of the same name, in each layer that has it."""
     value = model.get_parameter(name)
     for layer in model.modules():
-        for own in [own for own, held in layer._parameters.items() if held is value]:
-            del layer._parameters[own]
-            layer.register_buffer(own, value.detach(), persistent=False)
+        for attribute in [attribute for attribute, parameter in layer._parameters.items() if parameter is value]:
+            del layer._parameters[attribute]
+            layer.register_buffer(attribute, value.detach(), persistent=False)
 
 
 def check_reached(model: nn.Module, logits: Tensor) -> None:
-    """Raise ValueError where the logits of a copy follow from the parameters of the model itself, by a closure that was not copied."""
+    """Raise ValueError where the logits of a copy depend on the original's parameters, by a closure that was not copied."""
     names = {id(value): name for name, value in model.named_parameters()}
     left, met = [logits.grad_fn], set[Any]()
     while left:
@@ -116,7 +116,7 @@ def check_reached(model: nn.Module, logits: Tensor) -> None:
 
 
 def _detached(model: nn.Module) -> dict[int, Any]:
-    """For a deep copy: what layers keep of earlier computations, without these computations, which torch does not copy."""
+    """Return a memo for deepcopy: non-leaf tensors that layers store, by id, without their graph, which torch cannot copy."""
     memo: dict[int, Any] = {}
     left, met = list(chain.from_iterable(vars(layer).values() for layer in model.modules())), set[int]()
     while left:
@@ -134,8 +134,8 @@ def _detached(model: nn.Module) -> dict[int, Any]:
 
 
 def _unwrapped(model: nn.Module) -> nn.Module:
-    """The model without wrappers, in place; the model itself where it has none around it."""
-    for layer in reversed(list(model.modules())):  # what is inside comes last
+    """Return the model without the wrappers in WRAPPERS; inner wrappers are replaced in place."""
+    for layer in reversed(list(model.modules())):  # the innermost layers come last
         for name, part in layer._modules.items():
             if part is not None and (inner := _wrapped_name(part)):
                 layer._modules[name] = Unwrapped(part, inner)
@@ -144,5 +144,5 @@ def _unwrapped(model: nn.Module) -> nn.Module:
 
 
 def _wrapped_name(layer: nn.Module) -> str:
-    """By what name a wrapper holds its model; empty where the layer is no wrapper."""
+    """Return the name under which a wrapper stores its model; empty where the layer is no wrapper."""
     return WRAPPERS.get(type(layer).__name__, "") if type(layer).__module__.startswith("torch.") else ""

@@ -1,4 +1,4 @@
-"""What a forward that is not ours raises, as one sentence that names the layer."""
+"""Errors of the caller's model, as a sentence that names the layer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ MODEL_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, AttributeError
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in one line; its kind where it says nothing."""
+    """Return the first line of an error's message, or the error's type where the message is empty."""
     text = (str(error).strip() or type(error).__name__).split("\n")[0]
     return text.rstrip(".")
 
 
 def failing_layer(model: nn.Module, error: Exception) -> str | None:
-    """The innermost layer of the model in whose code the error arose, by name and kind; None where it arose elsewhere."""
+    """Return name and type of the innermost layer that raised the error; None where no layer of the model is in its traceback."""
     named = {id(layer): name for name, layer in model.named_modules()}
     found, trace = None, error.__traceback__
     while trace is not None:
@@ -27,7 +27,7 @@ def failing_layer(model: nn.Module, error: Exception) -> str | None:
 
 
 def layer_name(name: str, layer: nn.Module) -> str:
-    """A layer as a sentence calls it.
+    """Return a layer's name and type as an error message shows them.
 
     >>> layer_name("0.act", nn.ReLU()), layer_name("", nn.ReLU())
     ('layer 0.act (ReLU)', 'ReLU.forward')
@@ -37,7 +37,10 @@ def layer_name(name: str, layer: nn.Module) -> str:
 
 @contextmanager
 def explained(model: nn.Module) -> Iterator[None]:
-    """Within it, what a layer of the model raises becomes a ValueError that names the layer; all other errors stay as they are."""
+    """Turn an error that a layer of the model raises inside the `with` block into a ValueError that names the layer.
+
+    All other errors stay as they are.
+    """
     try:
         yield
     except MODEL_ERRORS as error:

@@ -1,4 +1,4 @@
-"""How a model can be computed: what it stands without a change of its numbers, found by trying."""
+"""Trials of how a model can be computed without a change of its numbers: vectorised, in channels-last format, with other weights."""
 
 import warnings
 
@@ -13,7 +13,7 @@ from leakage.api.second_derivative import twice
 from leakage.engine.capabilities import Capabilities, set_capabilities
 from leakage.engine.stateless import StatelessModel, TwiceDifferentiable
 
-OTHER = 0.9  # times the model's weights: others
+OTHER = 0.9  # the other weights of a trial are the model's weights times this factor
 AGAIN = (
     "The model computes layers once more in its backward pass (torch.utils.checkpoint), and would do so with its own weights in place of "
     "those of a client that trains. Turn gradient checkpointing off: the numbers stay the same."
@@ -22,12 +22,12 @@ ANOTHER = (
     "With other weights in place of its own the model answers another gradient of {} than with the same weights loaded: it keeps what it "
     "has computed of its weights, or reaches them another way. Let forward take each parameter through self, whenever it is called."
 )
-ROUNDING = 1e-5  # of the longest gradient: what float32 leaves of one that is 0
-CLOSE = 1e-3  # what counts as the same numbers, as a share: float32 rounds sums in another order
+ROUNDING = 1e-5  # length that float32 gives to a gradient of 0, as a fraction of the longest gradient
+CLOSE = 1e-3  # relative difference up to which numbers are the same: sums in another order round differently in float32
 
 
 def probed(model: nn.Module, x: Tensor) -> Capabilities:
-    """What holds of a model that is given pictures of the shape of x."""
+    """Return how the model can be computed on pictures of the shape of x: the Capabilities that trials find."""
     rewriting = TwiceDifferentiable()
     with torch.no_grad(), rewriting:
         model(x)
@@ -38,14 +38,16 @@ def probed(model: nn.Module, x: Tensor) -> Capabilities:
 
 
 def vectorises(model: nn.Module, x: Tensor) -> bool:
-    """Whether several guesses can be played at once: `torch.func.vmap` knows every operation of the model, and gives the same numbers."""
+    """Return whether `torch.func.vmap` computes several guesses at once, with the same numbers as each guess alone."""
     stateless = StatelessModel(model)
     own = {name: value.detach() for name, value in model.named_parameters()}
     weights = {name: torch.stack([value, OTHER * value]).requires_grad_() for name, value in own.items()}
     pictures = torch.stack([x.detach(), 1 - x.detach()])
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("error", "There is a performance drop")  # it would go one after the other, and say so each time
+            warnings.filterwarnings(
+                "error", "There is a performance drop"
+            )  # of vmap, where it would compute the guesses one after the other
             both = vmap(stateless)(weights, pictures)
             alone = [stateless({name: value[lane] for name, value in weights.items()}, pictures[lane]) for lane in range(2)]
     except (*MODEL_ERRORS, UserWarning):
@@ -54,9 +56,9 @@ def vectorises(model: nn.Module, x: Tensor) -> bool:
 
 
 def why_fixed(model: nn.Module, x: Tensor) -> str:
-    """Why a call with other weights in place of the model's own does not compute with these alone; empty where it does.
+    """Return why a call with other weights in place of the model's does not compute with these weights alone; empty where it does.
 
-    What layers compute once more in the backward pass, they compute with the model's own weights.
+    A layer that is computed again in the backward pass (gradient checkpointing) is then computed with the model's weights.
     """
     loaded = again(model)
     with torch.no_grad():
@@ -65,11 +67,13 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
     weights = {name: value.detach().clone().requires_grad_() for name, value in loaded.named_parameters()}
     try:
         expected, found = _gradient(loaded, x), _gradient(model, x, weights)
-    except MODEL_ERRORS:  # with these weights it cannot be computed: that says nothing of others
+    except MODEL_ERRORS:  # the model cannot be computed with these weights: that says nothing of other weights
         return ""
-    noise = ROUNDING * max(float(value.norm()) for value in expected.values())  # a gradient that is 0 by construction is rounding alone
+    noise = ROUNDING * max(
+        float(value.norm()) for value in expected.values()
+    )  # a gradient that is 0 by construction has the length of a rounding error
     apart = {name: float((found[name] - value).norm()) for name, value in expected.items() if not _close(found[name], value)}
-    wrong = [name for name, distance in apart.items() if distance > noise]  # what is no number says nothing
+    wrong = [name for name, distance in apart.items() if distance > noise]  # NaN is not greater, and counts as no difference
     if not wrong:
         return ""
     try:
@@ -81,7 +85,7 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
 
 
 def keeps_channels_last(model: nn.Module, x: Tensor) -> bool:
-    """Whether its forward and both derivatives run where the colors of a pixel lie side by side in memory, and give the same numbers."""
+    """Return whether the model gives the same numbers in channels-last memory format, in its forward and both derivatives."""
     try:
         moved = again(model).to(memory_format=torch.channels_last)
         plain, other = _gradient(model, x), _gradient(moved, x)
@@ -98,9 +102,11 @@ def _twice(model: nn.Module, x: Tensor) -> str | None:
 
 
 def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """The logits, and the gradient by parameter and by the pictures: with the model's own weights, or with others in their place."""
+    """Return the logits and the gradient by parameter and by the pictures, with the model's weights or with other weights."""
     stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
-    logits = stateless.at_home(pictures * 1) if weights is None else stateless(weights, pictures * 1)  # a forward may change them in place
+    logits = (
+        stateless.at_home(pictures * 1) if weights is None else stateless(weights, pictures * 1)
+    )  # a copy: a forward may change the pictures in place
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
     held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
     found = torch.autograd.grad(F.cross_entropy(logits, y), list(held.values()), allow_unused=True)

@@ -1,4 +1,4 @@
-"""The constants of a normalization as people write them: numbers, rows of an array, a transform, a dictionary."""
+"""The constants of a normalization in every form that callers use: numbers, rows of an array, a transform, a dictionary."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Constants = Sequence[Any] | Mapping[str, Any] | Tensor  # (mean, std), a number or a number for each channel; or what holds both
+Constants = Sequence[Any] | Mapping[str, Any] | Tensor  # (mean, std), each a number or a number for each channel; or an object with both
 EXPECTED = "normalization must be (mean, std) with {} numbers each, one for every channel, std above 0; got {}."
 
 
 def constants_of(given: object, channels: int) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of each channel, (C,) each, in float64. A single number stands for all channels.
+    """Return mean and standard deviation of each channel, (C,) each, in float64. A single number stands for all channels.
 
     Args:
         given: (mean, std); an array or a tensor of two rows; an object or a dictionary with `mean` and `std`, as transforms.Normalize is.
         channels: C.
 
     Raises:
-        ValueError: it is none of these, or does not fit the channels, with the form that is expected.
+        ValueError: when the value is none of these, or does not fit the channels; the message shows the form that is expected.
 
     Example:
         >>> [part.tolist() for part in constants_of((0.5, 0.25), 1)]
@@ -35,7 +35,7 @@ def constants_of(given: object, channels: int) -> tuple[Tensor, Tensor]:
 
 
 def _pair(given: object) -> tuple[object, object] | None:
-    """Mean and standard deviation as they were written; None where these are not two things."""
+    """Return mean and standard deviation as the caller wrote them; None where the value does not consist of two parts."""
     if isinstance(given, Mapping):
         return (given["mean"], given["std"]) if {"mean", "std"} <= given.keys() else None
     if isinstance(given, str | bytes):
@@ -53,7 +53,7 @@ def _pair(given: object) -> tuple[object, object] | None:
 
 
 def _numbers(values: object, channels: int) -> Tensor | None:
-    """One number for each channel, (C,); None where these are none."""
+    """Return a number for each channel, (C,); None where the values are no numbers, or a sequence of another length."""
     plain = values if hasattr(values, "__array__") or not isinstance(values, Iterable) else list(values)
     try:
         flat = torch.as_tensor(plain, dtype=torch.float64).detach().cpu().flatten()

@@ -1,4 +1,4 @@
-"""What an attack comes to: frame by frame, and in the end."""
+"""The outcome of an attack: its frames, and its Result."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -23,30 +23,30 @@ from leakage.spec.words import INAPPLICABLE, MEANING
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What an attack came to. All tensors lie on the CPU.
+    """The outcome of an attack. All tensors are on the CPU.
 
     Two Results are equal when all of their fields but `seconds` are, tensors entry by entry: the same call with the same seed gives an
-    equal Result. Printed, a Result is one line.
+    equal Result. `print` shows a Result as one line.
 
-    An attack that cannot work on the setting, whatever the pictures are, was not tried. Its Result has the verdict "does not apply", `why`
+    An attack that cannot work on the setting, whatever the pictures are, is not run. Its Result has the verdict "does not apply", `why`
     says what is missing, and there is no picture: the reconstruction has the shape (0, C, H, W), `scores` is empty, `fit` is None.
 
     Args:
-        reconstruction: (B, C, H, W) in [0, 1]; beside private pictures in their order
-        labels: the class that the attacker took each picture for; of an attack that does not apply those that were granted, or else read
-        scores: psnr (dB), mse, ssim, lpips, rank (place of the private picture in its line-up), label_accuracy and more, means over
+        reconstruction: (B, C, H, W) in [0, 1]; if the private pictures are known, in their order
+        labels: the class that the attacker assigned to each picture; if the attack does not apply: labels granted or read
+        scores: psnr (dB), mse, ssim, lpips, rank (of the private picture in its line-up), label_accuracy and more, means over
             the batch; of an update alone only gradient distances: there is no truth to score against
-        baselines: the same scores of pictures that know nothing: grey, mean, noise; empty for an update alone
+        baselines: the same scores of pictures that use no update: grey, mean, noise; empty for an update alone
         verdict: word, why, meaning and rule of the plain verdict; None for an update alone, to which the attack applies
         threat_model: what the attacker was granted
         loss: what the client minimises, which the attacker knows: "cross-entropy", or the name of the function that was given
         update: what the update says by itself: labels, numbers against unknowns, ranks
-        note: the attack's own words
-        steps: optimiser steps that it took
-        seconds: that it took
+        note: what the attack itself reports
+        steps: optimiser steps of the attack
+        seconds: run time of the attack
         fit: of an update alone, how well the reconstruction explains it under what was declared; its `warnings` say what fits better
         proved: for each picture whether the attack has proved, without the truth, that it is right
-        privacy: epsilon and delta of differential privacy that the protections promise, for whom and on what assumption; None: none does
+        privacy: epsilon and delta of differential privacy that the protections guarantee, and under which assumption; None for no guarantee
 
     Example:
         >>> import torch, leakage
@@ -75,7 +75,7 @@ class Result:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
             return NotImplemented
-        return all(_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self) if one.name != "seconds")
+        return all(_equal(getattr(self, part.name), getattr(other, part.name)) for part in fields(self) if part.name != "seconds")
 
     __hash__ = None  # type: ignore[assignment]  # it holds tensors and dicts
 
@@ -94,7 +94,7 @@ class Result:
 
 
 def _equal(one: object, other: object) -> bool:
-    """Whether two values are the same all the way down: tensors entry by entry, and what is no number equals itself."""
+    """Return whether two values are equal in every part: tensors entry by entry; NaN equals NaN."""
     if isinstance(one, Tensor) and isinstance(other, Tensor):
         return (
             one.shape == other.shape and one.dtype == other.dtype and bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
@@ -111,7 +111,7 @@ def _equal(one: object, other: object) -> bool:
 
 
 class AttackRun:
-    """An attack under way: iterate over its Frames, the last of which is final; then `result` is there. `leakage.frames` makes it.
+    """A running attack, as `leakage.frames` returns it: an iterator over its Frames, of which the last is final, and then `result`.
 
     An attack that does not apply has no Frames, and a Result that says why.
     """
@@ -152,7 +152,7 @@ class AttackRun:
 
     @property
     def result(self) -> Result:
-        """What it came to, a Result; plays what is left first."""
+        """The Result of the attack; the first access runs the attack to its end."""
         if self._result is None:
             for _ in self:
                 pass
@@ -160,7 +160,7 @@ class AttackRun:
         return self._result
 
     def _untried(self, why: str) -> Result:
-        """The Result of an attack that does not apply."""
+        """Return the Result of an attack that does not apply."""
         seen = self._seen
         with differentiable():
             update = reading(seen)

@@ -1,4 +1,4 @@
-"""Attacks, defenses and protocols by name: with their defaults, or with fields of one's own."""
+"""Attacks, defenses and protocols by id, with their default fields or with fields of the caller."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol}
 
 
 def plugin(name: str, **fields: float | bool | str) -> Any:
-    """An attack, a defense or a protocol with fields of its own, for `attack`, `defenses`, `protocol` or `aggregation`.
+    """Return an attack, a defense or a protocol with fields that you set, for `attack`, `defenses`, `protocol` or `aggregation`.
 
     Args:
         name: its id, as docs/plugins.md lists it.
         fields: its fields by name; the others keep their defaults. docs/plugins.md says what each may be.
 
     Returns:
-        The plug-in, a frozen value that prints its fields. What it is, an Attack, a Defense or a Protocol, follows from its name.
+        The plug-in, a frozen value that prints its fields. Its id decides whether it is an Attack, a Defense or a Protocol.
 
     Raises:
         TypeError, ValueError: for a name or a field that does not exist, listing those that do, and for a value that is not allowed.
@@ -42,7 +42,7 @@ def plugin(name: str, **fields: float | bool | str) -> Any:
 
 
 def chosen(kind: str, given: object) -> Any:
-    """The plug-in that is named, or the value itself. Raises TypeError, ValueError listing what there is."""
+    """Return the plug-in with this id, or the plug-in itself. Raises TypeError, or ValueError with a list of the ids."""
     if isinstance(given, BASES[kind]):
         return given
     if not isinstance(given, str):

@@ -1,4 +1,4 @@
-"""Prepare what a call of the API is given: a copy of the model, pictures and labels; refuse what cannot be attacked."""
+"""The preparation of a call: a copy of the model, checked pictures and labels; an error where they cannot be attacked."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""How far an attack is: told to a function of the caller, or drawn as a bar by tqdm."""
+"""The progress of an attack, reported to a function of the caller or drawn as a bar by tqdm."""
 
 import importlib.util
 import math
@@ -11,17 +11,17 @@ from leakage.engine.plugin import described
 from leakage.evaluation.referee import Frame
 
 Told = Callable[[int, int | None, float], object]  # (step, steps, loss)
-PAUSE = 0.1  # seconds between two calls at least
+PAUSE = 0.1  # least seconds between two calls
 NO_BAR = "progress=True draws its bar with tqdm, which is not installed. Install tqdm, or give a function of (step, steps, loss)."
 
 
 @dataclass
 class AttackProgress:
-    """Tells of frames at most ten times a second, and of the last one always.
+    """A report of frames, at most ten times a second, and always of the last frame.
 
     Args:
         tell: function of (step, steps, loss).
-        steps: optimiser steps that the attack takes at most; None where it cannot say.
+        steps: largest number of optimiser steps of the attack; None where it is unknown.
     """
 
     tell: Told
@@ -29,7 +29,7 @@ class AttackProgress:
     due: float = field(default=-math.inf, init=False)
 
     def frame(self, frame: Frame) -> None:
-        """One more frame."""
+        """Report a frame, if the last report was PAUSE seconds ago or the frame is final."""
         now = time.perf_counter()
         if frame.final or now >= self.due:
             self.tell(frame.step, self.steps, frame.loss)
@@ -38,14 +38,14 @@ class AttackProgress:
             self.close()
 
     def close(self) -> None:
-        """No more frames come: a bar that is drawn ends."""
+        """End the bar, if tqdm draws one: no more frames come."""
         if isinstance(self.tell, TqdmBar):
             self.tell.drawn.close()
 
 
 @dataclass
 class TqdmBar:
-    """A bar of tqdm."""
+    """A progress bar of tqdm."""
 
     steps: int | None
 
@@ -60,7 +60,7 @@ class TqdmBar:
 
 
 def most_steps(attack: Attack) -> int | None:
-    """How many optimiser steps it takes at most, by its fields; None where it has none, or several kinds of them."""
+    """Return the largest number of optimiser steps by the attack's fields; None where it has no steps, or several kinds of steps."""
     fields = {own.name: getattr(attack, own.name) for own in described(type(attack))}
     if "steps" not in fields or any(name.endswith("_steps") for name in fields):
         return None
@@ -68,7 +68,7 @@ def most_steps(attack: Attack) -> int | None:
 
 
 def progress_of(given: object, attack: Attack) -> AttackProgress | None:
-    """What `progress=` asks for. Raises TypeError, ValueError.
+    """Return the progress report that `progress=` asks for; None for no report. Raises TypeError, ValueError.
 
     Args:
         given: a function of (step, steps, loss); True: a bar; False or None: nothing.

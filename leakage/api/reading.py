@@ -1,4 +1,4 @@
-"""What an update says by itself, before anybody searches for pictures."""
+"""What an update reveals by itself, without a search for pictures."""
 
 from dataclasses import dataclass, replace
 
@@ -9,21 +9,21 @@ from leakage.api.model_errors import MODEL_ERRORS, first_line
 from leakage.engine.core import Observation
 from leakage.engine.labels import recover
 
-LARGE = 1024  # the shorter side of a matrix whose rank is not worth its time
+LARGE = 1024  # longest shorter side of a matrix for which the rank is computed; of larger matrices it takes too long
 
 
 @dataclass(frozen=True)
 class UpdateReading:
-    """Known from the update alone.
+    """What an update reveals by itself.
 
     Args:
-        labels: the classes of the batch, sorted, by `rule`; None where the model gives no hold to read them
-        certainty: the fraction, 0 to 1, that is expected to be right; None where unknown
-        numbers: how many numbers arrived that are not 0 ...
-        unknowns: ... for so many unknown pixel values
-        ranks: of every matrix among the gradients its numerical rank: without protection that of a linear layer is at most the batch size;
-            None where the matrix is too large, or holds numbers that are not finite
-        unsure: why the labels may be wrong although they could be read; empty where nothing says so
+        labels: the classes of the batch, sorted, by `rule`; None where the rules cannot read labels from this model's update
+        certainty: the fraction of the labels, 0 to 1, that is expected to be right; None where unknown
+        numbers: how many numbers of the update are not 0
+        unknowns: how many pixel values are unknown
+        ranks: the numerical rank of every matrix among the gradients; without protection that of a linear layer is at most the batch size;
+            None where the matrix is too large, or has entries that are not finite
+        unsure: why the labels may be wrong although they could be read; empty where nothing speaks against them
     """
 
     labels: list[int] | None
@@ -36,7 +36,7 @@ class UpdateReading:
 
 
 def reading(seen: Observation) -> UpdateReading:
-    """What the attacker's update says."""
+    """Read what the update says by itself: labels, numbers against unknowns, ranks."""
     gradient = seen.as_gradient()
     labels, rule, certainty = None, "", None
     try:
@@ -57,7 +57,7 @@ def reading(seen: Observation) -> UpdateReading:
 
 
 def unconfirmed(read: UpdateReading, fit: UpdateFit) -> UpdateReading:
-    """The same, its labels called unsure where the reconstruction does not explain the update: what was declared may be wrong."""
+    """Mark the labels of a reading as unsure where the reconstruction does not explain the update."""
     if read.labels is None or not fit.warnings:
         return read
     why = f"With these labels the update of the reconstruction is {fit.distance:.2g} away from the one that arrived: nothing confirms them."

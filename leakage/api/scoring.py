@@ -1,4 +1,4 @@
-"""How close guesses are to pictures, with what pictures that know nothing would have scored."""
+"""Scores of guesses against private pictures, beside the scores of pictures that use no update."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,11 +16,11 @@ from leakage.evaluation.verdict import verdict
 
 @dataclass(frozen=True)
 class Scores:
-    """How close guesses came.
+    """How similar guesses are to the private pictures.
 
     Args:
         scores: as in `Result`.
-        baselines: the same of pictures that know nothing.
+        baselines: the same scores of pictures that use no update: grey, mean, noise and more.
         verdict: word, why, meaning and rule of the plain verdict, and the word of each picture.
         order: `order[i]` is the guess that belongs to picture i.
 
@@ -59,15 +59,15 @@ def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
         >>> found.order, found.scores["mse"], found.scores["rank"]
         ([1, 0], 0.0, 1.0)
     """
-    guess, x = (input_check.pictures(one).to("cpu", torch.float32) for one in (guess, x))
+    guess, x = (input_check.pictures(batch).to("cpu", torch.float32) for batch in (guess, x))
     if guess.shape != x.shape:
         raise ValueError(f"Guesses and pictures must have one shape; got {tuple(guess.shape)} and {tuple(x.shape)}.")
-    held = make_baselines([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
+    baselines = make_baselines([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
     order = pair(guess, x)
-    found = measure(guess[order], x, held.lineup, held.perceptual)
+    found = measure(guess[order], x, baselines.lineup, baselines.perceptual)
     return Scores(
-        scores=listed(found, held.reference),
-        baselines=held.scores,
-        verdict=verdict(found, held.reference),
+        scores=listed(found, baselines.reference),
+        baselines=baselines.scores,
+        verdict=verdict(found, baselines.reference),
         order=order.tolist(),
     )

@@ -1,4 +1,4 @@
-"""Whether a model can be differentiated twice, as attacks that search do it; else which layer cannot."""
+"""The check that a model can be differentiated twice, which attacks that search need; else an error names the layer that cannot."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ NO_SECOND = "{} has no second derivative, which this attack needs ({}). Exchange
 
 
 class _Call(NamedTuple):
-    """One call of a layer, with copies of what entered it."""
+    """A call of a layer, with copies of its inputs."""
 
     name: str
     layer: nn.Module
@@ -26,7 +26,7 @@ class _Call(NamedTuple):
 
 @exact_arithmetic()
 def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
-    """Raise ValueError naming the innermost layer that cannot be differentiated twice, the first of several."""
+    """Raise ValueError with the first innermost layer that cannot be differentiated twice."""
     stateless = StatelessModel(model)
     why = twice(lambda picture: F.cross_entropy(stateless.at_home(picture), y), x, list(model.parameters()))
     if why is None:
@@ -39,7 +39,7 @@ def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
 
 
 def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tensor]) -> str | None:
-    """Why the derivative of a derivative cannot be had; None where it can."""
+    """Return why a function of x cannot be differentiated twice; None where it can."""
     x = x.detach().clone().requires_grad_()
     try:
         made = function(x)
@@ -49,7 +49,7 @@ def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tens
         length = torch.stack(
             [gradient.square().sum() for gradient in first if gradient is not None and gradient.requires_grad] or [x.sum() * 0]
         ).sum()
-        if length.requires_grad:  # backward, since autograd.grad with respect to x passes by what cannot be differentiated, without a word
+        if length.requires_grad:  # backward: autograd.grad with respect to x raises no error for what cannot be differentiated
             length.backward()
     except MODEL_ERRORS as error:
         return first_line(error)
@@ -60,22 +60,22 @@ def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tens
 
 
 def _layer_twice(call: _Call) -> str | None:
-    """The same of one layer, by what entered it."""
-    place = next((place for place, value in enumerate(call.given) if isinstance(value, Tensor) and value.is_floating_point()), None)
-    if place is None:
+    """Return why a layer cannot be differentiated twice at the inputs of a call; None where it can, or has no input of floats."""
+    index = next((index for index, value in enumerate(call.given) if isinstance(value, Tensor) and value.is_floating_point()), None)
+    if index is None:
         return None
 
     def answered(entering: Tensor) -> Tensor:
         given = [_copied(value) for value in call.given]
-        given[place] = entering.clone()  # a layer may compute in place
+        given[index] = entering.clone()  # a layer may change its input in place
         parts = [part.square().sum() for part in _tensors(call.layer(*given, **call.named))]
         return torch.stack(parts).sum() if parts else entering.sum()
 
-    return twice(answered, call.given[place], [value for value in call.layer.parameters() if value.requires_grad])
+    return twice(answered, call.given[index], [value for value in call.layer.parameters() if value.requires_grad])
 
 
 def _calls(model: nn.Module, x: Tensor) -> list[_Call]:
-    """All calls of layers in the order in which they end, the innermost first."""
+    """Return all calls of layers in the order in which they end, the innermost first."""
     begun, ended = list[_Call](), list[_Call]()
 
     def note(name: str) -> Callable[..., None]:
@@ -101,7 +101,7 @@ def _copied(value: Any) -> Any:
 
 
 def _tensors(answer: Any) -> Iterator[Tensor]:
-    """All tensors of floating-point numbers in what a layer answers."""
+    """Yield all tensors of floating-point numbers in the output of a layer."""
     if isinstance(answer, Tensor):
         if answer.is_floating_point():
             yield answer

@@ -1,4 +1,4 @@
-"""An update as frameworks hand it over, by the names of the parameters that are trained, or a sentence that says what was wrong."""
+"""The check of an update from the caller: its tensors by parameter name, or an error that says what is wrong."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,11 +16,11 @@ EXPECTED = "update must be tensors or arrays, by the parameters' names or in the
 
 
 class _Names:
-    """How a model's tensors may be called.
+    """The names by which an update may call a model's tensors.
 
-    parameters  all of them by their own names
-    trained     those that are
-    sent        those that a client sends: trained ones that the logits depend on
+    parameters  all parameters by the model's names
+    trained     names of the trained parameters
+    sent        names of the parameters that a client sends: trained, and the logits depend on them
     """
 
     def __init__(self, model: nn.Module, sent: Params) -> None:
@@ -39,15 +39,15 @@ class _Names:
         return name in self._called or _bare(name) in self._called or self.is_passed(name)
 
     def is_passed(self, name: str) -> bool:
-        """Whether it is no parameter but a buffer, which is part of a state and of no gradient."""
+        """Return whether a name is a buffer's, which is part of a state dictionary but of no gradient."""
         return _bare(name) in self._passed or name.endswith("_extra_state")
 
     def parameter(self, name: str) -> str:
-        """The parameter that is called so, by its own name."""
+        """Return the model's name of a parameter that the update calls `name`."""
         return self._called.get(name) or self._called[_bare(name)]
 
     def unprefixed(self, given: Sequence[str]) -> dict[str, str]:
-        """Each given name as this model calls it, where all have one prefix too many, or too few; else as it is."""
+        """Map each given name to the model's name, if all given names have one prefix too many or too few; else to itself."""
         if all(name in self for name in given):
             return {name: name for name in given}
         first = next(name for name in given if name not in self)
@@ -65,14 +65,14 @@ class _Names:
 
 
 def update_of(update: object, model: nn.Module, sent: Params) -> Params:
-    """The update by name, for the parameters that are sent, in their precision. Raises TypeError, ValueError.
+    """Return the update by name, for the parameters that are sent, in their precision. Raises TypeError, ValueError.
 
-    Names may have the prefixes that frameworks add; buffers, frozen and unused parameters may be among them. In order, the tensors may be
-    those of all parameters, of the trained ones, of the state dictionary, or one vector.
+    Names may have the prefixes that frameworks add; buffers, frozen and unused parameters are left out. Tensors without names may be those
+    of all parameters, of the trained parameters, of the sent parameters or of the state dictionary, in its order; or a single vector.
 
     Args:
-        update: what was given.
-        model: of the person, whose names and order count.
+        update: tensors or arrays from the caller.
+        model: the caller's network, which defines the names and their order.
         sent: the parameters that a client sends, by name.
     """
     names = _Names(model, sent)
@@ -112,7 +112,7 @@ def _by_name(update: object, names: _Names) -> dict[str, object]:
 
 
 def _split(vector: Tensor | np.ndarray[Any, Any], names: _Names) -> dict[str, object]:
-    """One vector of all numbers, as `torch.nn.utils.parameters_to_vector` makes it."""
+    """Split a vector of all numbers, as `torch.nn.utils.parameters_to_vector` makes it, into tensors by name."""
     flat = vector if isinstance(vector, Tensor) else torch.as_tensor(vector)
     for order in (list(names.parameters), names.trained, names.sent):
         sizes = [names.parameters[name].numel() for name in order]
@@ -146,7 +146,7 @@ def _tensor(name: str, value: object, weight: Tensor) -> Tensor:
 
 
 def _of_array(value: Any, weight: Tensor) -> object:
-    """The same numbers as a tensor beside the weight; what they are where they are no floating-point numbers that torch knows."""
+    """Convert an array to a tensor on the weight's device; where torch cannot, return the array's type for the error message."""
     array = np.asarray(value)
     try:
         return torch.from_numpy(np.array(array)).to(weight.device)
@@ -155,7 +155,7 @@ def _of_array(value: Any, weight: Tensor) -> object:
 
 
 def _bare(name: str) -> str:
-    """A name without what wrappers put into it.
+    """Remove from a name the parts that wrappers put into it.
 
     >>> _bare("module._orig_mod.body.0.weight")
     'body.0.weight'
