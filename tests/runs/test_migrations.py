@@ -245,7 +245,7 @@ def test_owners_without_a_cookie_stay_as_they_are(old: Path) -> None:
 def test_every_step_says_its_number_and_what_it_does() -> None:
     for number, step in enumerate(MIGRATIONS, 1):
         assert step.__doc__
-        assert f"(migration {number})." in step.__doc__, step
+        assert f"(migration {number})" in step.__doc__, step
 
 
 def test_a_new_store_and_an_old_one_end_with_the_same_tables(store: Store, tmp_path: Path) -> None:
