@@ -34,7 +34,7 @@ log = logging.getLogger("leakage")
 
 
 def command() -> int:
-    """What `gradient-leakage` and `python -m leakage` do with the words behind them."""
+    """Run what `gradient-leakage` and `python -m leakage` are given as arguments."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     return main(sys.argv[1:])
 
@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     site.add_argument("--out", type=Path, default=Path("site"), help="the folder; default site")
     site.add_argument("--address", default="", help="where a web host will have it, for the worksheets to print")
     site.add_argument("--pdf", action="store_true", help="the worksheets as PDF too, where Chromium and Playwright are")
-    admin.options(commands.add_parser("admin", help="for whoever runs a server: how it stands, cleaning, exporting"))
+    admin.options(commands.add_parser("admin", help="for the administrator of a server: its state, cleaning, exporting"))
     schema = commands.add_parser("schema", help="print the JSON Schema of an experiment file, or of metrics.json")
     schema.add_argument("name", nargs="?", choices=schemas.NAMES, default=schemas.NAMES[0], help=f"default {schemas.NAMES[0]}")
     commands.add_parser("docs", help="write docs/plugins.md from the plug-ins, JSON Schemas, and the types of events for JavaScript")
@@ -118,7 +118,7 @@ def main(arguments: list[str]) -> int:
 
 
 def file_words(error: OSError) -> str:
-    """What is wrong with a file, in a sentence; the system's own words where it is something else.
+    """Describe what is wrong with a file in a sentence; for other errors in the words of the operating system.
 
     >>> file_words(FileNotFoundError(2, "No such file or directory", "asked.json"))
     'asked.json: there is no such file or folder. Check its name.'
@@ -131,7 +131,7 @@ def file_words(error: OSError) -> str:
 
 
 def evaluate_here(ids: list[str]) -> None:
-    """A table: every stage of every checkpoint, its accuracy now and on its card."""
+    """Log a line for every stage of every checkpoint: its accuracy measured now and on its card."""
     from leakage.engine.devices import best_device
     from leakage.workers.training_adapter import accuracy_of
 
@@ -163,7 +163,7 @@ def tell_claims(*, write: bool) -> None:
 
 
 def make_site(out: Path, address: str, *, pdf: bool) -> None:
-    """The folder, and how to open it."""
+    """Write the folder of lessons, and log how to open it."""
     if importlib.util.find_spec("jinja2") is None:
         raise RuntimeError('The site is written from templates, by Jinja2. Run `pip install "gradient-leakage-explorer[app]"`.')
     from leakage.web.site import HOME, add_pdfs, write_site
@@ -175,7 +175,7 @@ def make_site(out: Path, address: str, *, pdf: bool) -> None:
 
 
 def write_docs() -> None:
-    """What is made from the code: the plug-ins as a page, the files' JSON Schemas, the events as TypeScript types."""
+    """Write what is made from the code: the page of plug-ins, the JSON Schemas of files, the events as TypeScript types."""
     known = plugin_catalog.describe()
     (ROOT / "docs" / "plugins.md").write_text(plugins_page(known))
     schemas.write(ROOT / "docs" / "schema", known)
@@ -183,7 +183,7 @@ def write_docs() -> None:
 
 
 def plugins_page(known: catalog.Catalog) -> str:
-    """docs/plugins.md: every plug-in with its fields."""
+    """Return docs/plugins.md: every plug-in with its fields."""
     lines = ["# Plug-ins", "", "Written by `make docs` from the plug-ins themselves.", ""]
     for kind, folder in catalog.KINDS.items():
         lines += [f"## {folder.capitalize()}", ""]
@@ -209,7 +209,7 @@ def plugins_page(known: catalog.Catalog) -> str:
 
 
 def declarations_section() -> list[str]:
-    """The lines of that page on what a plug-in of each kind can declare, from the declarations' own docstrings."""
+    """Return the lines on what a plug-in of each kind can declare, from the declarations' docstrings."""
     about = "A plug-in sets these as attributes of its class, a strategy as arguments. What has no default must be set."
     lines = ["## What a plug-in declares", "", about, ""]
     for heading, owner in DECLARED.items():
@@ -221,7 +221,7 @@ def declarations_section() -> list[str]:
 
 
 def default(owner: type, name: str) -> str:
-    """What a declaration is where a plug-in does not set it, for its row on that page; empty where each must."""
+    """Return a declaration's default for its row on that page; an empty string where each plug-in must set it."""
     if not hasattr(owner, name):
         return ""
     value = getattr(owner, name)
@@ -229,7 +229,7 @@ def default(owner: type, name: str) -> str:
 
 
 def allowed(field: catalog.Field) -> str:
-    """What a field may be, for its row on that page."""
+    """Describe the allowed values of a field for its row on that page."""
     if field.syntax:
         return f"a {field.syntax}, in steps such as {SYNTAXES[field.syntax].forms}"
     return ", ".join(field.options) or ("true, false" if field.type == "bool" else f"{field.low} to {field.high}")

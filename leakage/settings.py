@@ -56,7 +56,7 @@ class Settings:
         return self.home / "catalog.json"
 
     def log_file(self, name: str) -> Path:
-        """A log below `home`, begun anew when it has grown beyond 5 MB."""
+        """Return the path of a log below `home`; start a new log when the old one has grown beyond 5 MB."""
         path = self.home / name
         if path.exists() and path.stat().st_size > 5 * 2**20:
             path.replace(path.with_suffix(".old.log"))
@@ -100,23 +100,23 @@ def settings() -> Settings:
 
 
 def default_home() -> Path:
-    """Where runs lie unless LEAKAGE_HOME says otherwise. An installed package keeps them apart from itself: updates replace it."""
+    """Return the folder of runs unless LEAKAGE_HOME is set; an installed package, which updates replace, keeps them outside itself."""
     return Path(user_data_dir("gradient-leakage-explorer", appauthor=False)) if INSTALLED else ROOT / ".leakage"
 
 
 def share_of_slot(slots: int) -> float:
-    """What part of a memory, of the machine or of its GPU, one of so many slots may fill."""
+    """Return the fraction of a memory, of the machine or of its GPU, that one of so many slots may fill."""
     return SHARE / slots
 
 
 def memory_bytes() -> int:
-    """Bytes of main memory that this process may use: the machine's, or what its container is given."""
+    """Return the bytes of main memory that this process may use: those of the machine, or of its container."""
     given = [int(text) for text in _limits("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
     return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *given])
 
 
 def cores() -> int:
-    """CPU cores this process may use, those that it sees, or the quota of its container, rounded up."""
+    """Return how many CPU cores this process may use: those that it sees, or the quota of its container if that is less, rounded up."""
     seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [text.split() for text in _limits("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")]
     given = [max(1, math.ceil(int(quota) / int(period))) for quota, period in quotas if quota.isdigit()]  # "max", or -1: no limit
@@ -124,7 +124,7 @@ def cores() -> int:
 
 
 def _limits(controller: str, v2: str, *v1: str) -> Iterator[str]:
-    """What the control groups of this process say, its own and those around it: the words of file `v2`, or of the files `v1`.
+    """Return what the control groups of this process and those around them say: the texts of file `v2`, or of the files `v1`.
 
     A container sees its own group as the root, whatever path it has outside: so every folder on the way is tried.
     """

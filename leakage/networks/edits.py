@@ -6,12 +6,12 @@ from leakage.networks.grammar import Block, Conv, Step, write
 
 
 def with_skip(steps: tuple[Step, ...], place: int, skip: bool) -> str:
-    """The network with the skip of one block there, or cut."""
+    """Return the network with the skip of one block in place, or cut."""
     step = steps[place]
     return write((*steps[:place], replace(step, skip=skip), *steps[place + 1 :])) if isinstance(step, Block) else write(steps)
 
 
 def with_filters(steps: tuple[Step, ...], place: int, filters: int) -> str:
-    """The network with another number of filters in one convolution."""
+    """Return the network with another number of filters in one convolution."""
     step = steps[place]
     return write((*steps[:place], replace(step, filters=filters), *steps[place + 1 :])) if isinstance(step, Conv) else write(steps)

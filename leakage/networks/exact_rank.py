@@ -37,7 +37,7 @@ Class = tuple[Residue, Residue]
 
 
 def predicted_rank(layer: Map) -> int | None:
-    """The rank for one picture, |x| at most; None where no formula is known to hold.
+    """Return the rank of a map's equations for one picture, at most |x|; None when no formula is known to hold.
 
     A linear layer gives all of x (one output whose derivative is not 0 suffices), pooling gives |z|. A convolution: the formula above
     where every pixel is met, s <= k < side of the output, Ci >= 2, and Co <= Ci (k - padding)^2 with k - padding >= 2 or no padding:
@@ -61,19 +61,19 @@ def predicted_rank(layer: Map) -> int | None:
 
 
 def gradient_rank(layer: Map) -> int:
-    """rank K of a convolution for almost all gradients; never more than this."""
+    """Return rank K of a convolution for almost all gradients; the rank is never more than this."""
     return layer.x[0] * sum(count * min(layer.z[0] * _places(one), _pixels(one)) for one, count in _classes(layer).items())
 
 
 def _classes(layer: Map) -> dict[Class, int]:
-    """The classes of pixels, for every pair of residues modulo the stride, and how many there are of each."""
+    """Return the classes of pixels for every pair of residues modulo the stride, and the size of each class."""
     height, width = layer.x[1:]
     every = list(product(_along(layer, height), _along(layer, width)))
     return {one: every.count(one) for one in every}
 
 
 def _along(layer: Map, side: int) -> list[Residue]:
-    """The same along one side."""
+    """Return the classes of pixels along one side, and the size of each class."""
     starts = [divmod(residue + layer.padding, layer.stride) for residue in range(layer.stride)]
     return [
         Residue(first, len(range(start, layer.size, layer.stride)), len(range(residue, side, layer.stride)))
@@ -90,7 +90,7 @@ def _pixels(one: Class) -> int:
 
 
 def _shared_more(layer: Map) -> int:
-    """How many more than Co^2 directions K and W share, by a count.
+    """Count how many directions more than Co^2 are shared by K and W.
 
     A combination of weight equations, Co numbers at every position, is one of gradient equations if it is so in every class. A class and
     an input channel ask: sum over f and places of w_f (the numbers of f that its pixels meet there) lies in the span of what the k_f have
@@ -110,13 +110,13 @@ def _shared_more(layer: Map) -> int:
 
 
 def _implied(above: Class, one: Class, after: list[int]) -> int:
-    """In how many ways a condition of the class `above` is one of class `one`."""
+    """Count in how many ways a condition of the class `above` is one of class `one`."""
     first, second = (_shifts(*pair) for pair in zip(above, one, after, strict=True))
     return first * second
 
 
 def _shifts(above: Residue, one: Residue, outputs: int) -> int:
-    """The same along one side: by how many places it can be shifted so that all pixels of `one` are some of `above`, or meet nothing."""
+    """Count the shifts along one side at which all pixels of `one` are pixels of `above`, or lie outside."""
 
     def meets_nothing(pixel: int) -> bool:
         return not any(0 <= above.first + pixel - place < outputs for place in range(above.places))

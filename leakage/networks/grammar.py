@@ -131,7 +131,7 @@ class Map:
 
 
 def parse(text: str) -> tuple[Step, ...]:
-    """The steps of a network. Raises NetworkError."""
+    """Parse the text of a network into its steps. Raises NetworkError."""
     if len(text) > MOST_CHARACTERS:
         raise NetworkError(f"A network has at most {MOST_CHARACTERS} characters; this one has {len(text)}.")
     words = [step.strip() for step in re.split(r"\s+-\s+|\n", text.strip()) if step.strip()]
@@ -141,12 +141,12 @@ def parse(text: str) -> tuple[Step, ...]:
 
 
 def write(steps: tuple[Step, ...]) -> str:
-    """The text that `parse` reads."""
+    """Write steps as the text that `parse` reads."""
     return JOINT.join(map(str, steps))
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a network: equal for equal networks. Raises NetworkError."""
+    """Return the canonical text of a network: equal for equal networks. Raises NetworkError."""
     return write(parse(text))
 
 
@@ -164,7 +164,7 @@ def check_fit(text: str, image_shape: tuple[int, int, int], outputs: int) -> Non
 
 
 def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: int) -> tuple[Map, ...]:
-    """Every linear map, from the picture to the outputs. Raises NetworkError where a step does not fit its input."""
+    """List every linear map, from the picture to the outputs. Raises NetworkError where a step does not fit its input."""
     maps: list[Map] = []
     shape: Shape = image_shape
     for place, step in enumerate((*steps, Linear(outputs))):

@@ -1,8 +1,8 @@
 """The k-curve of a loss of one output: what the gradient says of the logit, and how many logits say the same. No torch.
 
 A picture with logit z and label y = +-1 has the margin mu = y z. Without biases the gradient g of the last weights w gives one number,
-<g, w> = mu l'(mu) = c, where l(mu) is the loss. Whoever solves it for mu has l'(mu), which is k = dL/dz but for the sign y, and so what
-entered the last layer: h = g / k. Two roots of one c are twins: two inputs with one gradient.
+<g, w> = mu l'(mu) = c, where l(mu) is the loss. Its solution mu gives l'(mu), which is k = dL/dz up to the sign y, and so the
+input of the last layer: h = g / k. Two roots of one c are twins: two inputs with one gradient.
 Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
 """
 
@@ -20,14 +20,14 @@ TURNS = {  # where c is lowest: mu = 1 + exp(-mu); mu = 1; and as near below 1, 
 
 
 def derivative(loss: Loss, mu: float) -> float:
-    """l'(mu) of log(1 + exp(-mu)), which is the cross-entropy of logits 0 and z; of exp(-mu); of max(0, 1 - mu)."""
+    """Return l'(mu) of log(1 + exp(-mu)), the cross-entropy of logits 0 and z; of exp(-mu); or of max(0, 1 - mu)."""
     if loss == "cross-entropy":
         return -1 / (1 + math.exp(mu))
     return -math.exp(-mu) if loss == "exponential" else -float(mu < 1)
 
 
 def curve(loss: Loss, mu: float) -> float:
-    """c = mu l'(mu).
+    """Return c = mu l'(mu).
 
     >>> [round(curve(loss, 0.5), 4) for loss in LOSSES]
     [-0.1888, -0.3033, -0.5]
@@ -36,7 +36,7 @@ def curve(loss: Loss, mu: float) -> float:
 
 
 def roots(loss: Loss, c: float) -> list[float]:
-    """Every mu with mu l'(mu) = c, rising: one for c >= 0; below, two of a smooth loss and one of the hinge; none below the lowest c.
+    """Return every mu with mu l'(mu) = c, rising: one for c >= 0; below, two of a smooth loss, one of the hinge; none below the minimum.
 
     A hinge whose margin is met, mu >= 1, has c = 0 as well, and no gradient at all: of these only mu = 0 is listed.
     """
@@ -53,12 +53,12 @@ def roots(loss: Loss, c: float) -> list[float]:
 
 
 def nearest(loss: Loss, c: float) -> list[float]:
-    """The roots; where noise has put c below the lowest, the mu where it is lowest."""
+    """Return the roots; where noise has put c below its minimum, the mu of the minimum."""
     return roots(loss, c) or [TURNS[loss]]
 
 
 def twin(loss: Loss, mu: float) -> float | None:
-    """The other margin with the same gradient, but for the length of what enters; None where there is none.
+    """Return the other margin with the same gradient up to the length of the last layer's input; None when there is no other.
 
     Of a hinge there is none: below 1 its margin is unique, and from 1 on nothing is sent.
     """
@@ -69,7 +69,7 @@ def twin(loss: Loss, mu: float) -> float | None:
 
 
 def halved(loss: Loss, c: float, above: float, below: float) -> float:
-    """Where the curve is c, between a margin at which it is at least c and one at which it is at most c; to the last digit."""
+    """Find, by bisection to the last digit, where the curve is c, between margins at which it is above and below c."""
     while (mu := (above + below) / 2) not in (above, below):
         above, below = (mu, below) if curve(loss, mu) >= c else (above, mu)
     return min(above, below, key=lambda mu: abs(curve(loss, mu) - c))

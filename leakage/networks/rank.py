@@ -88,7 +88,7 @@ class Analysis:
     rows: tuple[LayerCount, ...]
 
     def with_measured(self, ranks: Mapping[str, int]) -> "Analysis":
-        """The same with the ranks that were measured, by the names of their layers."""
+        """Return the analysis with measured ranks, by the names of their layers."""
         return Analysis(tuple(replace(row, measured=ranks.get(row.name, row.measured)) for row in self.rows))
 
     @property
@@ -143,7 +143,7 @@ class Advice:
 
 
 def analyse(maps: Iterable[Map], *, batch: int = 1, convention: Convention = "unit", kept: Mapping[str, float] | None = None) -> Analysis:
-    """The rank analysis of an unrolled network.
+    """Compute the rank analysis of an unrolled network.
 
     convention   "unit": a block with a skip as above (appendix D). "w1_plus_shortcut": one with a stride counts the weights of its first
                  convolution and of its skip, and the output of its first convolution; v passes unchanged. The paper does not state it;
@@ -173,7 +173,7 @@ def analyse(maps: Iterable[Map], *, batch: int = 1, convention: Convention = "un
 def advice(
     steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: int, *, batch: int = 1, convention: Convention = "unit"
 ) -> Advice:
-    """For every skip the index if it were cut, the largest rise first; for every convolution how few filters protect its input.
+    """Compute for every skip the index without it, largest rise first; for every convolution how few filters protect its input.
 
     Fewer filters are fewer equations, from the gradient and from the weights: RA_n = B|x| - v - Co (Ci k^2 + B Ho Wo) > 0. One layer that
     cannot be solved suffices, since the network's index is the largest. What comes before it is left as it is.
@@ -199,7 +199,7 @@ def advice(
 
 
 def _row(unit: tuple[Map, ...], v: int, *, batch: int, shares: Mapping[str, float], early: bool) -> LayerCount:
-    """A map, or the maps of a block with its skip; early: counted at its first convolution."""
+    """Count a map, or the maps of a block with its skip; early: counted at its first convolution."""
     first, last = unit[0], unit[-1]
     known = first if early else last
     outputs = batch * known.outputs
@@ -219,7 +219,7 @@ def _row(unit: tuple[Map, ...], v: int, *, batch: int, shares: Mapping[str, floa
 
 
 def _rank(layer: Map, batch: int) -> int | None:
-    """Of a batch: pooling and a linear layer with more units than pictures treat every picture alone; of a convolution it is not known."""
+    """Return the rank for a batch; None for a convolution of several pictures, for which no formula is known."""
     alone = batch == 1 or layer.kind in ("mean", "max") or (layer.kind == "linear" and batch < layer.outputs)
     rank = predicted_rank(layer) if alone else None
     return None if rank is None else batch * rank

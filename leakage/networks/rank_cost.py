@@ -23,30 +23,30 @@ MOST_IN_BASIS, MOST_HELD = 2**25, 10_000_000  # numbers in random directions; in
 
 
 def to_measure(maps: tuple[Map, ...]) -> tuple[Map, ...]:
-    """The convolutions outside blocks with a skip: of all other maps the rank needs no measurement, or is that of no single map."""
+    """Return the convolutions outside blocks with a skip; for all other maps the rank is known or is that of several maps."""
     return tuple(map_ for map_ in maps if map_.kind == "conv" and not (map_.block and map_.block.skip))
 
 
 def seconds(layer: Map) -> float:
-    """A rule of thumb for one core."""
+    """Estimate, by a rule of thumb for one core, the seconds of a measurement."""
     gradient, pixels, weight, left = sides(layer)
     return SECONDS * (min(gradient, pixels) * pixels**2 + min(weight, left) ** 2 * left)
 
 
 def too_large(layer: Map) -> bool:
-    """Whether it would take too long, or too much memory."""
+    """Return whether a measurement would take too long, or too much memory."""
     _, pixels, weight, left = sides(layer)
     return seconds(layer) > LONGEST or pixels > MOST_PIXELS or min(weight, left) * left > MOST_NUMBERS
 
 
 def sides(layer: Map) -> tuple[int, int, int, int]:
-    """Of the two matrices: gradient equations and pixels of one channel; weight equations, and unknowns that the gradient leaves open."""
+    """Return the sides of two matrices: gradient equations and pixels of a channel; weight equations and unknowns left open."""
     left = layer.inputs - gradient_rank(layer)
     return layer.z[0] * layer.size**2, prod(layer.x[1:]), layer.outputs, left
 
 
 def gradient_directions(maps: Iterable[Map]) -> int:
-    """How many directions of the picture are moved to measure the rank of the whole gradient; 0: the network is too large."""
+    """Return in how many directions the picture is moved to measure the rank of the whole gradient; 0: the network is too large."""
     maps = tuple(maps)
     pixels = maps[0].inputs
     if _numbers(maps) > MOST_HELD:
@@ -56,14 +56,14 @@ def gradient_directions(maps: Iterable[Map]) -> int:
 
 
 def gradient_seconds(maps: Iterable[Map]) -> float:
-    """How long that takes, about."""
+    """Estimate the seconds that measuring the rank of the whole gradient takes."""
     maps = tuple(maps)
     count = gradient_directions(maps)
     return count * _each(maps) + SQUARES * count**3
 
 
 def _each(maps: tuple[Map, ...]) -> float:
-    """Seconds for one direction."""
+    """Estimate the seconds for one direction."""
     products = sum(map_.weights * (prod(map_.z[1:]) if map_.kind == "conv" else 1) for map_ in maps)
     return PER_PRODUCT * products + PER_NUMBER * _numbers(maps) + PER_DIRECTION
 

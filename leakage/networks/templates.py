@@ -4,7 +4,7 @@ from leakage.networks.grammar import JOINT, NetworkError, parse, write
 
 
 def _residual(kind: str, blocks: tuple[int, ...], width: int, *, cut: int = 0) -> str:
-    """Conv 3 - stages of residual blocks, each twice as wide and half as large as the one before - mean; block `cut` has no skip."""
+    """Write conv 3 - stages of residual blocks, each twice as wide and half as large as the one before - mean; block `cut` has no skip."""
     steps = [f"conv 3@{width} p1"]
     for stage, count in enumerate(blocks):
         for place in range(count):
@@ -39,7 +39,7 @@ TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), table 1
 
 
 def template_of(text: str) -> str | None:
-    """The template with the same steps, however they are written."""
+    """Return the template with the same steps, however they are written; None when there is none."""
     try:
         same = write(parse(text))
     except NetworkError:

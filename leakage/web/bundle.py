@@ -36,7 +36,7 @@ class _Module(NamedTuple):
 
 
 def bundle(scripts: Scripts, entry: str) -> str:
-    """The module `entry` and all that it imports as one script. Raises ValueError naming file and line of what is not understood."""
+    """Bundle the module `entry` and all that it imports into one script. Raises ValueError naming file and line of what it cannot parse."""
     modules = {name: _taken_apart(name, scripts.files[name].decode()) for name in scripts.closure(entry)}
     try:
         order = [*TopologicalSorter({name: one.imports for name, one in modules.items()}).static_order()]
@@ -93,7 +93,7 @@ def _refusal(name: str, text: str, at: int) -> str:
 
 
 def code_of(text: str) -> str:
-    """The script with a blank for every character that is no code: of comments, strings, templates and regular expressions.
+    """Return the script with a blank for every character of comments, strings, templates and regular expressions.
 
     >>> code_of("a = 'b' / 2; // c")
     'a =     / 2;     '
@@ -102,7 +102,7 @@ def code_of(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """The script in pieces, and whether each is code."""
+    """Split the script into pieces, each with whether it is code."""
     place, value, template = 0, False, False
     braces: list[int] = []  # for every template that we are in the middle of: how many braces are open in its ${}
     while place < len(text):

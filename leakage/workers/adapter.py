@@ -32,12 +32,12 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 def plugin(kind: str, part: Part) -> Any:
-    """The plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
+    """Return the plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
     return load_plugin(kind, part.id)(**part.fields)
 
 
 def federation(experiment: Experiment) -> Federation:
-    """Its protocol, protections, rounds and attacker."""
+    """Return the federation of an experiment: its protocol, protections, rounds and attacker."""
     granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice", "examples"}), accomplice=_accomplice(experiment))
     aggregation = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
     defenses = [plugin("defense", part) for part in experiment.defenses]
@@ -46,13 +46,13 @@ def federation(experiment: Experiment) -> Federation:
 
 
 def _accomplice(experiment: Experiment) -> tuple[Tensor, Tensor] | None:
-    """Picture and label of the phone that works with the attacker."""
+    """Return picture and label of the client that works with the attacker."""
     own = experiment.assume.accomplice
     return load(experiment.model_copy(update={"pictures": (own,)}), {}) if own else None
 
 
 def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Module:
-    """Its model for pictures (C, H, W), with weights drawn by the seed, or trained ones."""
+    """Return the experiment's model for pictures (C, H, W), with weights drawn by the seed, or trained ones."""
     outputs = 1 if experiment.task != "classes" else experiment.num_classes
     model = untrained(experiment.model, image_shape, outputs, seed=experiment.seed)
     if experiment.task != "classes":
@@ -63,7 +63,7 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
 
 
 def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:
-    """The model that `part` names, for pictures (C, H, W), its weights drawn by the seed; torch's global generator stays as it is."""
+    """Return the model that `part` names, for pictures (C, H, W), with weights drawn by the seed; torch's global generator is unchanged."""
     return drawn(plugin("model", part), image_shape, num_classes, seed=seed)
 
 
@@ -73,25 +73,25 @@ def load_checkpoint(model: nn.Module, name: str) -> None:
 
 
 def initial_model(experiment: Experiment, x: Tensor) -> nn.Module:
-    """The model as the client got it in the first round, on the device of x and in its precision."""
+    """Return the model as the client got it in the first round, on the device of x and in its precision."""
     model = network(experiment, (x.shape[1], x.shape[2], x.shape[3]))
     return ready(model, federation(experiment), x, batch_norm=experiment.batch_norm)
 
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
-    """All that the server holds after it has watched the client with pictures x (B, C, H, W) and labels y (B,)."""
+    """Return what the server has after it received an update of pictures x (B, C, H, W) and labels y (B,)."""
     return observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
 
 
 def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
-    """The classes (B,) that a network of one output gives the pictures before any training, or the opposite ones (flipped)."""
+    """Return the classes (B,) that an untrained network of one output predicts for the pictures, or the opposite ones (flipped)."""
     with torch.no_grad():
         own: Tensor = initial_model(experiment, x)(x).argmax(1)
     return 1 - own if experiment.task == "flipped" else own
 
 
 def origins(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> list[Origin]:
-    """Where each of its pictures is from; of uploads also the file, by the id that the experiment calls it, and of what kind it is."""
+    """Return the origin of each private picture; of an upload also the file, by its id in the experiment, and its kind."""
 
     def one(picture: Picture) -> Origin:
         if picture.source != "upload":
@@ -142,6 +142,6 @@ def play(
 
 
 def batchable(experiment: Experiment) -> bool:
-    """Whether it can be played in one loop with others that differ in nothing but the protection and who attacks it."""
+    """Return whether a run can share a loop with others that differ in nothing but the protection and the attacker."""
     setting = federation(experiment)
     return plugin("attack", experiment.attack).batchable and setting.batchable and setting.same_model

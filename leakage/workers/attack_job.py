@@ -78,7 +78,7 @@ def perform(job: Job, device: torch.device) -> None:
 
 @contextmanager
 def applying(cases: "Sequence[Case]") -> Iterator[None]:
-    """What turns out not to apply to these cases ends in that, without an answer."""
+    """End the runs of these cases as "does not apply" when the attack raises DoesNotApplyError inside the block."""
     try:
         yield
     except DoesNotApplyError as error:
@@ -97,7 +97,7 @@ class Case:
 
 
 def prepare_case(job: Job, device: torch.device) -> Case:
-    """What this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
+    """Prepare what this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
     experiment = parse(job.run.experiment)
     job.heartbeat.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
@@ -110,7 +110,7 @@ def prepare_case(job: Job, device: torch.device) -> Case:
 
 
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
-    """Runs of the same owner that wait, now claimed, to be played in one loop with this one: a fair share of them for each slot.
+    """Claim waiting runs of the same owner to be computed in one loop with this one: at most a fair number for each slot.
 
     And what a step of that loop costs, in steps of one run.
     """
@@ -128,7 +128,7 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
 
 
 def run_single(case: Case) -> None:
-    """One run in a loop of its own."""
+    """Compute one run in a loop of its own."""
     fields = case.experiment.attack.fields
     if case.prepared.seen.device.type == "cpu" and "steps" in fields:
         case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
@@ -176,17 +176,17 @@ def keep(case: Case, frame: Frame, *, alone: bool) -> None:
 
 
 def contact_sheet(x: torch.Tensor) -> bytes:
-    """Pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
+    """Write pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
     return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
 
 
 def picture_address(picture: torch.Tensor) -> str:
-    """A small picture (C, H, W) in [0, 1] as an address that holds it."""
+    """Return a small picture (C, H, W) in [0, 1] as a data address."""
     return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 
 def describe(case: Case, *, others: int) -> MetaEvent:
-    """Everything a page shows that does not change during the run. `others` share its loop."""
+    """Return the first event of a run: all that a page shows and that does not change during the run. `others` share its loop."""
     experiment, prepared, run = case.experiment, case.prepared, case.job.run
     held, attack, device = prepared.baselines, prepared.attack, prepared.seen.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
@@ -231,19 +231,19 @@ def describe(case: Case, *, others: int) -> MetaEvent:
 
 
 def guarantee(prepared: PreparedAttack) -> PrivacyBound | None:
-    """Epsilon of the first protection that promises one, for whom it says, in all that this client has sent."""
+    """Return the privacy bound (epsilon, delta, unit) over all that this client has sent; None without a protection that promises one."""
     budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
     return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 
 def named(source: str, label: int) -> str:
-    """What a class of that source is called; one beyond those with names by its number."""
+    """Return the name of a class of that source; of a class without a name its number."""
     names = class_names(source)
     return names[label] if label < len(names) else f"class {label}"
 
 
 def pictures(experiment: Experiment, labels: Sequence[int]) -> tuple[PrivatePicture, ...]:
-    """Title, class name and label of every private picture, for the page."""
+    """Return title, class name and label of every private picture, for the page."""
 
     def one(picture: Picture, label: int) -> PrivatePicture:
         if picture.source == "upload":

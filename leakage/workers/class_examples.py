@@ -16,7 +16,7 @@ PIXELS = MOST * 64 * 64  # of one class together: of large pictures fewer, one a
 
 
 def class_examples(experiment: Experiment, x: Tensor) -> dict[int, Tensor]:
-    """Pictures of every class, drawn by the seed, whatever the classes of the private pictures: which these are is not told.
+    """Draw pictures of every class by the seed, independent of the classes of the private pictures, which the attacker is not given.
 
     Args:
         experiment: its sources (uploads have the classes of the gallery), size and channels.
@@ -45,6 +45,6 @@ def class_examples(experiment: Experiment, x: Tensor) -> dict[int, Tensor]:
 
 
 def with_examples(seen: Observation, experiment: Experiment, x: Tensor) -> Observation:
-    """What the server holds, and beside it the examples, where the experiment grants them and its model tells classes apart."""
+    """Add examples of classes to an observation, where the experiment grants them and its model tells classes apart."""
     granted = experiment.assume.examples and experiment.task == "classes"
     return replace(seen, granted=replace(seen.granted, examples=class_examples(experiment, x))) if granted else seen

@@ -39,7 +39,7 @@ class NeededFile:
 
 
 def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
-    """What this run reads, and where it lies here. Raises PictureError or CheckpointError where something is missing."""
+    """Return the files that this run reads, with their paths here. Raises PictureError or CheckpointError where one is missing."""
     if run.kind == "rank":
         return {}
     folder = data_folder()
@@ -73,7 +73,7 @@ def _test_file(name: str) -> Path:
 
 
 def _weights(checkpoint: str) -> Iterator[Path]:
-    """The card and the stage that "id@rounds" names, unless they ship with the program."""
+    """Return the card and the stage that "id@rounds" names, unless they ship with the program."""
     if checkpoint and not (SHIPPED / checkpoint.split("@")[0]).exists():
         card, stage = find(checkpoint)
         yield from (card.folder / CARD, card.folder / stage.file)
@@ -85,7 +85,7 @@ def _described(place: str, path: str, file: Path) -> NeededFile:
 
 
 def training_folder(run: Run, config: Settings) -> Path:
-    """Where the training that this run asks for keeps its state and its weights."""
+    """Return the folder in which the training of this run keeps its state and its weights."""
     if run.kind == "invert":
         return config.home / "inverters" / run.experiment_as(InverterTraining).name
     return config.checkpoints / parse_training(run.experiment).name
@@ -106,7 +106,7 @@ def keep_training(folder: Path, present: Iterable[str], fresh: Mapping[str, byte
 
 
 def _written(folder: Path) -> list[Path]:
-    """What a training keeps in its folder: not its lock, and nothing half written."""
+    """Return what a training keeps in its folder, without its lock and unfinished files."""
     return [path for path in sorted(folder.glob("*.*")) if path.suffix != ".tmp"]
 
 
@@ -126,20 +126,20 @@ def fetch_files(needed: Iterable[NeededFile], read: Callable[[NeededFile], bytes
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One process at a time fetches into it."""
+    """Lock a folder, so that one process at a time fetches files into it."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def changed_files(folder: Path, kept: Mapping[str, int]) -> tuple[dict[str, int], dict[str, bytes]]:
-    """When each file of a training was written (nanoseconds), and the content of those of which `kept` says something else."""
+    """Return when each file of a training was written (nanoseconds), and the content of those whose time differs in `kept`."""
     present = {path.name: path.stat().st_mtime_ns for path in _written(folder)}
     return present, {name: (folder / name).read_bytes() for name, written in present.items() if kept.get(name) != written}
 
 
 def own_home(cache: Path) -> Path:
-    """A fresh folder for this process below `cache`; those of processes that are gone are removed."""
+    """Make a fresh folder for this process below `cache`; remove those of processes that are gone."""
     homes = cache / "homes"
     homes.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in homes.iterdir():

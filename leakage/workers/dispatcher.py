@@ -45,14 +45,14 @@ DAY, HOUR = 24 * 3600.0, 3600.0
 AGAIN = "The process that ran this stopped without a word, so it begins anew."
 LOST = "worker lost: the process that ran this stopped without a word. Its frames so far are kept. Press Run to try again."
 NO_TOKEN = (
-    "LEAKAGE_RAY is set, and RAY_AUTH_MODE is not token: whoever reaches the ports of this Ray cluster may run any program on its "
+    "LEAKAGE_RAY is set, and RAY_AUTH_MODE is not token: anybody who reaches the ports of this Ray cluster may run any program on its "
     "machines. docs/scaling.md says how to switch its token on."
 )
 log = logging.getLogger(__name__)
 
 
 class Slot(Protocol):
-    """Whoever may play a run, on this machine or on another."""
+    """A process that can compute runs, on this machine or on another."""
 
     def plays(self, run: Run) -> bool: ...
     def terminate(self) -> None: ...
@@ -73,7 +73,7 @@ class Worker:
         self.process.kill()
 
     def plays(self, run: Run) -> bool:
-        """Whether it is this process that claimed the run: a number alone may have been another's before."""
+        """Return whether this process claimed the run: a process id alone may have been another's before."""
         assert run.worker is not None
         assert run.started is not None
         return run.worker.endswith(f":{self.process.pid}") and run.started >= self.born
@@ -100,7 +100,7 @@ class Dispatcher:
                 self.store.put_note(name, body)
 
     def loop(self, *, stay: bool) -> None:
-        """Tick until told to leave, or, unless `stay`, until nobody needs us."""
+        """Look after the workers until told to leave, or, unless `stay`, until nobody needs the dispatcher."""
         needed, trouble = time.time(), ""
         while not self.leaving:
             try:
@@ -119,11 +119,11 @@ class Dispatcher:
                 self.leaving = True
 
     def rest(self) -> None:
-        """Until the next tick. On leaving, idle workers see that their parent is gone and go too; busy ones finish first."""
+        """Wait for the next tick. After the dispatcher has left, idle workers leave too; busy ones finish first."""
         time.sleep(TICK)
 
     def tick(self) -> None:
-        """Once around: dead workers, empty slots, silent or disobedient runs, housekeeping."""
+        """Look once after dead workers, empty slots, silent or disobedient runs, and housekeeping."""
         now = time.time()
         if now - self.ticked > 10 * TICK:  # the machine slept, and the workers with it
             self.woke = now
@@ -145,7 +145,7 @@ class Dispatcher:
             self.store.database.set_reserve_aside()
 
     def fill_slots(self, now: float) -> None:
-        """A worker into every slot that has none, or whose worker has ended."""
+        """Start a worker in every slot that has none, or whose worker has ended."""
         for slot, worker in list(self.slots.items()):
             if worker.process.poll() is not None:
                 log.warning("worker %s (pid %d) ended with %s", slot, worker.process.pid, worker.process.returncode)
@@ -173,7 +173,7 @@ class Dispatcher:
             self.store.empty_log()
 
     def occupied(self) -> Mapping[str, "Slot"]:
-        """The workers by their slots."""
+        """Return the workers by their slots."""
         return self.slots
 
     def start(self, slot: str) -> Worker:
@@ -205,11 +205,11 @@ class Dispatcher:
         elif (ended := self.has_ended(run)) or now - run.heartbeat > SILENCE:
             if run.cancelled or (run.yields and ended):
                 self.store.finish(run.id, "cancelled", message="Cancelled; what there was until then is kept.")
-            elif not (ended and self.config.retry_lost and self.store.requeue(run.id, AGAIN)):  # who is silent may still write
+            elif not (ended and self.config.retry_lost and self.store.requeue(run.id, AGAIN)):  # a silent worker may still write
                 self.store.finish(run.id, "failed", message=LOST)
 
     def has_ended(self, run: Run) -> bool:
-        """Whether it is certain that the worker of this run plays it no more."""
+        """Return whether the worker of this run has certainly stopped computing it."""
         return any(gone.plays(run) for gone in self.ended)
 
 
@@ -241,7 +241,7 @@ class Listing:
 
 
 def of_this_machine(config: Settings) -> Dispatcher:
-    """A dispatcher of workers on this machine: as many as its GPUs have room for, if it has any and no number was set."""
+    """Return a dispatcher of workers on this machine: as many as its GPUs have room for, if it has any and no number was set."""
     gpus = find_gpus()
     if gpus and not os.environ.get("LEAKAGE_SLOTS"):
         config = replace(config, slots=slots_for(gpus, cores()))
@@ -271,7 +271,7 @@ def main(arguments: list[str], make: Callable[[Settings], Dispatcher]) -> int:
 
 
 def command(make: Callable[[Settings], Dispatcher]) -> None:
-    """What the command line calls: `main`, with its log and its errors in words."""
+    """Run `main` for the command line, with its log, and print its errors as sentences."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
     try:
         keep_private(settings())
@@ -283,7 +283,7 @@ def command(make: Callable[[Settings], Dispatcher]) -> None:
 
 
 def token_warning(config: Settings, environment: Mapping[str, str]) -> str:
-    """What is said where a Ray cluster lets everybody in who reaches it; nothing where none is used, or it asks for a token."""
+    """Return a warning where a Ray cluster lets in everybody that reaches it; an empty string otherwise."""
     return NO_TOKEN if config.ray and environment.get("RAY_AUTH_MODE") != "token" else ""
 
 

@@ -16,11 +16,11 @@ from leakage.engine.weights import drawing, put, unpack
 
 
 def with_generator(seen: Observation, attack: Attack) -> Observation:
-    """What the server holds, and beside it the generator that the attack's field names; or why it is not on this machine.
+    """Add to an observation the generator that the attack's field names, or a sentence why it is not on this machine.
 
     Args:
         seen: what the server holds.
-        attack: who is to work with it; one that needs no generator, or an untrained one, is handed none.
+        attack: the attack that works with it; an attack that needs no generator, or an untrained one, is given none.
 
     Returns:
         `seen` with its `generator`.
@@ -37,7 +37,7 @@ def with_generator(seen: Observation, attack: Attack) -> Observation:
 
 
 def load_generator(name: str) -> TrainedGenerator:
-    """The generator of a card, by the card's name: "digits" ships, "faces" comes in a package of others.
+    """Load the generator of a card, by the card's name: "digits" ships, "faces" comes in a package of others.
 
     Raises CheckpointError with a sentence where its weights cannot be used: MissingGeneratorError where they are not on this machine.
     """
@@ -50,7 +50,7 @@ def load_generator(name: str) -> TrainedGenerator:
 
 
 def of_others(data: bytes, network: nn.Module, name: str) -> Params:
-    """The weights in a file of torch's, which has one dictionary of them in the order of `network`, under the names of `network`.
+    """Return the weights of a torch file, a single dictionary in the order of `network`, under the names of `network`.
 
     Raises CheckpointError. Of such a file only tensors are read (`weights_only`): it may hold code, which is not run.
     """

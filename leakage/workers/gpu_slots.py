@@ -26,13 +26,13 @@ class GpuShare:
     share: float
 
     def environment(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What a worker's process is told: it sees this GPU alone, under the name that the one with `given` variables has for it."""
+        """Return the environment variable by which a worker's process sees this GPU alone, named as in the `given` variables."""
         names = [name.strip() for name in given.get(VISIBLE, "").split(",") if name.strip()]
         return {VISIBLE: names[self.gpu] if names else str(self.gpu)}
 
 
 def find_gpus() -> list[int]:
-    """Bytes of memory of each GPU that torch can use here; a machine without a driver is not asked, which takes torch seconds."""
+    """Return the bytes of memory of each GPU that torch can use here; ask torch only on a machine with a driver, since it takes seconds."""
     if not any((settings.MACHINE / path).exists() for path in DRIVERS):
         return []
     done = subprocess.run([sys.executable, "-c", ASK], capture_output=True, text=True)
@@ -42,7 +42,7 @@ def find_gpus() -> list[int]:
 
 
 def slots_for(gpus: Sequence[int], cores: int) -> int:
-    """Runs at a time on GPUs of so many bytes, one at least: LEAST_GB for each and MOST on one GPU.
+    """Return how many runs GPUs of so many bytes compute at a time: at least one, LEAST_GB for each, at most MOST on one GPU.
 
     No more than cores, shared by the GPUs: a run keeps one busy with telling its GPU what to do.
 
@@ -54,7 +54,7 @@ def slots_for(gpus: Sequence[int], cores: int) -> int:
 
 
 def assign_gpus(slots: int, gpus: Sequence[int]) -> list[GpuShare]:
-    """The GPU of each slot: the one that leaves it most memory, the first of equals, so that equal ones are taken in turn.
+    """Assign a GPU to each slot: the one with most memory left, the first of equals, so that equal GPUs take turns.
 
     >>> [one.gpu for one in assign_gpus(5, [2**33, 2**33])]
     [0, 1, 0, 1, 0]

@@ -47,14 +47,14 @@ class Heartbeat(threading.Thread):
         self.store.close()
 
     def __call__(self) -> bool:
-        """Should the run stop? Also adapts this thread's share of the cores: a lone run may take `most`, else one each."""
+        """Return whether the run should stop; also set this thread's number of cores: `most` for a lone run, else one."""
         threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         return self.should_stop()
 
     def should_stop(self) -> bool:
-        """The same, without a word on threads: while a run is prepared, which is no step of its. Raises YieldedError where it yields."""
+        """Return whether the run should stop, while it is prepared: the number of threads stays. Raises YieldedError where it yields."""
         if self.yields:
             raise YieldedError
         self.late = time.monotonic() > self.deadline

@@ -33,7 +33,7 @@ Pictures = tuple[Tensor, Tensor]  # (N, C, H, W) in [0, 1], labels (N,)
 
 
 def pictures_of(task: InverterTraining) -> tuple[Pictures, Pictures]:
-    """What it learns from, and what it is measured by: the first test pictures. Raises PictureError."""
+    """Return the pictures to learn from, and those to measure by: the first test pictures. Raises PictureError."""
     train, test = training_pictures(task.data), datasets()[task.data].rows()
 
     def tensors(rows: Any, count: int) -> Pictures:
@@ -44,7 +44,7 @@ def pictures_of(task: InverterTraining) -> tuple[Pictures, Pictures]:
 
 
 def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, should_stop: Callable[[], bool]) -> Iterator[Params]:
-    """What phones with `task.batch` of the pictures each would send: the same weights, fresh random numbers for every phone."""
+    """Compute the updates of clients with `task.batch` of the pictures each: the same weights, fresh random numbers for every client."""
     x, y = pictures
     experiment = task.experiment
     model = ready(network(experiment, (x.shape[1], x.shape[2], x.shape[3])), federation(experiment), x[: task.batch])
@@ -129,28 +129,28 @@ def train_inverter(
 
 
 def victim_of(task: InverterTraining, x: Tensor) -> Params:
-    """The weights whose updates it undoes."""
+    """Return the weights whose updates the network learns to undo."""
     return weights_of(ready(network(task.experiment, task.image_shape), federation(task.experiment), x))
 
 
 def in_groups(values: Tensor, batch: int) -> Tensor:
-    """(N, ...) as (N / batch, batch, ...); what is left over is left out."""
+    """Reshape (N, ...) to (N / batch, batch, ...); a remainder is left out."""
     whole = len(values) // batch * batch
     return values[:whole].view(-1, batch, *values.shape[1:])
 
 
 def errors_of(task: InverterTraining, inverter: Inverter, test: Pictures, *, should_stop: Callable[[], bool] = lambda: False) -> Tensor:
-    """The mean squared error of each held-out answer, (N, B)."""
+    """Return the mean squared error of each held-out reconstruction, (N, B)."""
     answers = torch.stack([inverter(update) for update in updates(task, test, first_seed=TESTED + task.seed, should_stop=should_stop)])
     return least_error(answers, in_groups(test[0], task.batch))
 
 
 def of_classes(errors: Tensor, labels: Tensor, classes: int) -> list[float]:
-    """Errors (N, B) as means by the class of the answer's own picture; of batches the order is not told apart. NaN: none was there."""
+    """Return the mean of errors (N, B) for each label (N, B), over `classes` labels; -1 for a label that does not occur."""
     return [round(float(errors[labels == label].mean().nan_to_num(-1)), 6) for label in range(classes)]
 
 
 def error_now(card: InverterCard) -> float:
-    """What it scores today on the held-out pictures of its card."""
+    """Measure the network's error on the held-out pictures of its card with today's code."""
     task = InverterTraining.model_validate(card.training)
     return float(errors_of(task, load_inverter(card), pictures_of(task)[1]).mean())

@@ -50,7 +50,7 @@ class Job:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """What goes wrong in here fails the job, and is passed on."""
+        """Fail the job when the block raises an error, and raise it again."""
         try:
             yield
         except Exception as error:
@@ -77,7 +77,7 @@ class Job:
         return (found and found.message) or "stopped"
 
     def done(self, result: EndEvent, *, whole: bool = True) -> None:
-        """Close it with its result. `whole`: this answers all that was asked, so it is shared with who asks for the same again."""
+        """Close it with its result. `whole`: this answers all that was asked, so equal requests share it."""
         told = {
             "limit": f"Stopped after {self.limit} s, the limit for {self.who}; {self.so_far}.",
             "stopped": f"Cancelled; {self.so_far}.",
@@ -90,7 +90,7 @@ class Job:
 
     @property
     def who(self) -> str:
-        """Whom its limit is for."""
+        """What the time limit is for, in words."""
         return "one run" if self.runs == 1 else f"{self.runs} runs in one loop"
 
     def fail(self, error: Exception) -> None:
@@ -109,7 +109,7 @@ class Job:
 
 
 def sentence(error: Exception) -> str:
-    """What went wrong, for a user."""
+    """Return what went wrong, in a sentence for a user."""
     if is_full(error):
         return FULL
     if met_limit(error):

@@ -13,7 +13,7 @@ KNOWLEDGE = "what this model sends of pictures, behind {}: {:,} training picture
 
 
 def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
-    """The network of a card, with the words for what it has learned.
+    """Load the network of a card, with a sentence on what it has learned.
 
     Raises CheckpointError with a sentence where its file is damaged or of another network.
     """
@@ -22,7 +22,7 @@ def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
 
 
 def with_learned(seen: Observation, setting: Federation) -> Observation:
-    """What the server holds, and beside it the network that was trained behind the protections for who knows them, else behind none."""
+    """Add to an observation the network trained behind the protections that the attacker knows (naive: none), or why none fits."""
     if not setting.sends_one_gradient:
         return _given(seen, ONE_GRADIENT)
     acting = sorted(setting.protections, key=lambda own: own.index) if setting.adaptive else ()

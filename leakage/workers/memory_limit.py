@@ -17,7 +17,7 @@ SAYINGS = (
 
 
 def limit_memory(megabytes: int) -> None:
-    """On Linux, cap what this process may allocate on top of what it holds now, so that a run fails with a sentence instead of swapping."""
+    """Cap, on Linux, what this process may allocate beyond what it has now, so that a run fails with a sentence instead of swapping."""
     if sys.platform != "linux":
         return
     with open("/proc/self/status") as status:
@@ -34,5 +34,5 @@ def lift_memory_limit() -> None:
 
 
 def met_limit(error: BaseException) -> bool:
-    """Whether this error says that there was no memory left, of the process or of its GPU."""
+    """Return whether this error says that the memory of the process or of its GPU was exhausted."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(saying in str(error) for saying in SAYINGS)

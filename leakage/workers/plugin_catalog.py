@@ -31,12 +31,12 @@ def write(path: Path) -> Catalog:
 
 
 def describe() -> Catalog:
-    """The catalog of the plug-ins on disk (imports them)."""
+    """Import the plug-ins on disk and return their catalog."""
     return make_catalog(version(), {folder: [_entry(kind, name) for name in ids(kind)] for kind, folder in KINDS.items()})
 
 
 def _entry(kind: str, name: str) -> dict[str, Any]:
-    """One plug-in as its entry has it: what is found out about it here, and else what it declares."""
+    """Return the catalog entry of a plug-in: what is computed about it here, and else what it declares."""
     plugin = load(kind, name)
     found: dict[str, Any] = {"id": name, "short": plugin.short or plugin.title, "doc": inspect.cleandoc(plugin.__doc__ or "")}
     found |= {"fields": described(plugin), **(_defense(plugin) if kind == "defense" else {})}
@@ -44,7 +44,7 @@ def _entry(kind: str, name: str) -> dict[str, Any]:
 
 
 def _defense(plugin: type[Defense]) -> dict[str, Any]:
-    """What is found out about a defense with its default fields."""
+    """Compute what the catalog says of a defense with its default fields."""
     own = plugin()
     promised = own.effective_noise_multiplier(1), own.pure_epsilon(1)
     strategies = {
@@ -55,7 +55,7 @@ def _defense(plugin: type[Defense]) -> dict[str, Any]:
 
 
 def _strategy(name: str, strategy: AdaptiveStrategy, *, idle: bool) -> StrategyEntry:
-    """One strategy as its entry has it."""
+    """Return the catalog entry of one strategy."""
     found: dict[str, Any] = {"title": strategy.title or name, "idle": idle, "imitating": strategy.only_imitates and not idle}
     return StrategyEntry(
         **{field.name: found[field.name] if field.name in found else getattr(strategy, field.name) for field in fields(StrategyEntry)}
@@ -63,7 +63,7 @@ def _strategy(name: str, strategy: AdaptiveStrategy, *, idle: bool) -> StrategyE
 
 
 def noise_field(plugin: type[Defense]) -> str:
-    """Which field of a defense is its noise multiplier as it stands, however many tensors there are; "" where none is."""
+    """Return the field of a defense that is its noise multiplier, whatever the number of tensors; "" where no field is."""
     for field in described(plugin):
         if field.type == "float" and field.low is not None and field.high is not None:
             value = field.low + 0.37 * min(1.0, field.high - field.low)  # inside the range

@@ -10,7 +10,7 @@ from leakage.spec.experiment import Experiment, Picture
 
 
 def load(experiment: Experiment, uploads: Mapping[str, bytes]) -> tuple[Tensor, Tensor]:
-    """Pictures float32 (B, C, H, W) in [0, 1] and labels int64 (B,), in the experiment's order, on the CPU.
+    """Load pictures float32 (B, C, H, W) in [0, 1] and labels int64 (B,), in the experiment's order, on the CPU.
 
     `uploads` holds the uploaded files by the id that the experiment calls them. Raises PictureError when a picture or a label is missing.
     """

@@ -47,7 +47,7 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd
 
 
 def whole_gradient(asked: Ranks, should_stop: Callable[[int], bool] = lambda _: False) -> Spectrum:
-    """d(gradient)/d(picture) of the network, its weights drawn by the seed, at a picture of the gallery; `should_stop`: see `spectrum`."""
+    """Compute the spectrum of d(gradient)/d(picture) at a gallery picture, weights drawn by the seed; `should_stop`: see `spectrum`."""
     shape = (asked.channels, asked.size, asked.size)
     model = untrained(Part(id="custom", fields={"network": asked.network}), shape, asked.outputs, seed=asked.seed)
     if asked.outputs == 1:
@@ -58,7 +58,7 @@ def whole_gradient(asked: Ranks, should_stop: Callable[[int], bool] = lambda _: 
 
 
 def in_numbers(found: Spectrum) -> GradientRank:
-    """The same as data."""
+    """Return the spectrum as data for an event."""
     return GradientRank(
         rank=found.rank,
         unknowns=found.unknowns,

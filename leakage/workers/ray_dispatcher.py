@@ -103,7 +103,7 @@ class RayDispatcher(Dispatcher):
         self.connecting.reset()
 
     def disconnect(self, error: Exception) -> None:
-        """The cluster cannot be reached: try again, ever more seldom. Its workers wait meanwhile."""
+        """Note that the cluster cannot be reached, and retry after ever longer pauses. Its workers wait meanwhile."""
         pause = self.connecting.failed()
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         log.error("the cluster %s cannot be reached (%s). The next try is in %.0f s", self.config.ray, why, pause)
@@ -119,7 +119,7 @@ class RayDispatcher(Dispatcher):
         return self.workers
 
     def fill_slots(self, now: float) -> None:
-        """As many workers as there are open runs, within what the cluster has room for; those that are not needed leave."""
+        """Start as many workers as there are open runs, within what the cluster has room for; let those leave that are not needed."""
         if not self.connected and not self.connecting.may_try:
             return
         try:
@@ -154,7 +154,7 @@ class RayDispatcher(Dispatcher):
                     worker.kill()
 
     def rest(self) -> None:
-        """Until the next tick, do what workers ask for."""
+        """Answer the requests of workers until the next tick."""
         ends = time.monotonic() + TICK
         while (left := ends - time.monotonic()) > 0:
             under_way = {worker.exchange: worker for worker in self.workers.values() if worker.exchange}

@@ -33,7 +33,7 @@ OTHER_VERSION = (
 
 
 def resources_of(cluster: Mapping[str, float], per_gpu: int) -> tuple[dict[str, float], int]:
-    """What one worker asks of a cluster with these resources, and how many fit: shares of its GPUs where it has any, else its cores."""
+    """Return what one worker requests of a cluster with these resources, and how many fit: fractions of its GPUs if any, else its cores."""
     if cluster.get("GPU"):
         return {"num_gpus": 1 / per_gpu, "num_cpus": 1}, int(cluster["GPU"] * per_gpu)
     return {"num_cpus": 1}, int(cluster.get("CPU", 0))

@@ -54,7 +54,7 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
 
 
 def play_whole(experiment: Experiment) -> Played:
-    """All that a run of this experiment tells. Raises SpecError."""
+    """Compute a run of this experiment and return all of its events. Raises SpecError."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")
         began, worked = time.perf_counter(), time.process_time()
@@ -69,7 +69,7 @@ def play_whole(experiment: Experiment) -> Played:
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
-    """So many processes with one core each: a recording takes the same steps and about the same seconds wherever it is made."""
+    """Return a pool of so many processes with one core each: a recording takes the same steps and about the same seconds on any machine."""
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_take_one_core)
 
 
@@ -80,7 +80,7 @@ def _take_one_core() -> None:
 
 
 def play_all(workers: Executor, wanted: dict[Name, Experiment]) -> Iterator[tuple[Name, Played | SpecError]]:
-    """Each that is done, in the order in which they end; or why it could not be played."""
+    """Yield each run when it is done, or the SpecError why it could not be computed."""
     waiting = {workers.submit(play_whole, experiment): name for name, experiment in wanted.items()}
     for future in as_completed(waiting):
         try:
@@ -121,12 +121,12 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
 
 
 def existing_runs() -> dict[str, RunRecording]:
-    """The runs whose recordings are there."""
+    """Return the runs that have a recording."""
     return {name: recordings.load(name) for name in plan().runs if (recordings.FOLDER / f"{name}.json").exists()}
 
 
 def up_to_date(name: str, known: Catalog) -> bool:
-    """Whether it has been recorded and asks the same today."""
+    """Return whether a run has a recording of the experiment that it asks for today."""
     try:
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
@@ -176,13 +176,13 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
 
 
 def compare(name: str, run: Played) -> list[str]:
-    """Where a run ends otherwise than its recording."""
+    """List where a run ends otherwise than its recording."""
     recording = recordings.load(name)
     return differences(name, _close(recording), (_psnr(recording), recording.word), (_psnr_of(run), _word_of(run)))
 
 
 def compare_grid(workers: Executor, name: str) -> list[str]:
-    """Where the cells of a grid end otherwise than their recordings."""
+    """List where the cells of a grid end otherwise than their recordings."""
     grid, recorded = planned_grid(name), {cell.choice: cell for cell in grids.load_grid(name).cells}
     wrong = list[str]()
     for choice, run in play_all(workers, {choice: grid.experiment(choice) for choice in grid.cells()}):
@@ -195,7 +195,7 @@ def compare_grid(workers: Executor, name: str) -> list[str]:
 
 
 def differences(name: str, close: float, recorded: tuple[float, str], found: tuple[float, str]) -> list[str]:
-    """A sentence where PSNR in dB or word differ by more than is `close`."""
+    """Yield a sentence where PSNR in dB or the verdict's word differ by more than is `close`."""
     if abs(recorded[0] - found[0]) <= close and recorded[1] == found[1]:
         log.info("%s: as recorded.", name)
         return []

@@ -84,13 +84,13 @@ def _run(name: str, run: RunRecording) -> RunRecording:
 
 
 def _alone(run: RunRecording, place: int, x: Tensor) -> dict[str, Tensor]:
-    """What was measured of one picture on the way: its rank is that by pixels, where that counts."""
+    """Return what was measured of one picture on the way: its rank is that by pixels, where that counts."""
     psnr, ssim, rank = (_column([run.columns[name][place]], x) for name in ("psnr", "ssim", "rank"))
     return {"psnr": psnr, "ssim": ssim, "lpips": unknown(psnr), "rank_pixel": rank}
 
 
 def _of_film(shown: Pixels | None, x: Tensor, held: Baselines) -> dict[str, Tensor] | None:
-    """The same of a batch whose pictures were kept, from these; None where they were not."""
+    """Measure a batch from its kept pictures; return None where they were not kept."""
     if shown is None:
         return None
     guess = _tensor(shown, x)
@@ -122,14 +122,14 @@ def _held(asked: Experiment) -> tuple[Tensor, Baselines]:
 
 @lru_cache(maxsize=64)
 def _scene(pictures: str) -> tuple[Tensor, Baselines]:
-    """The private pictures of an experiment, and what guesses of them are held against."""
+    """Return the private pictures of an experiment, and the baselines for guesses of them."""
     asked = Experiment.model_validate_json(pictures)
     x, y = load(asked, {})
     return x, make_baselines(origins(asked), x, y, seed=asked.seed)
 
 
 def _tensor(shown: Pixels, x: Tensor) -> Tensor:
-    """Pictures uint8 (B, H, W, 3) as guesses in the shape of x."""
+    """Convert pictures uint8 (B, H, W, 3) to guesses in the shape of x."""
     return torch.from_numpy(shown[..., : x.shape[1]].copy()).permute(0, 3, 1, 2).float() / 255
 
 

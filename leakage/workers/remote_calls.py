@@ -46,13 +46,13 @@ class RemoteCalls:
         return method(*call.values, **call.named)
 
     def plays(self, worker: str, run: str) -> bool:
-        """Whether the store says that this run is that worker's."""
+        """Return whether the store says that this worker computes this run."""
         row = self.store.get(run)
         return row is not None and row.status == "running" and row.worker == worker
 
     def _done_before(self, worker: str, call: Call) -> Any:
-        """The answer to a call that was done before an earlier dispatcher could send it; None where it was not, or may be done twice."""
-        if call.name == "claim":  # who asks for a run plays none
+        """Return the result of a call done before an earlier dispatcher could send it; None where it was not done, or may be done twice."""
+        if call.name == "claim":  # a worker that asks for a run computes none
             return next((run for run in self.store.running() if run.worker == worker), None)
         if call.name == "claim_also":
             return [run for run in self.store.running() if run.worker == worker and run.id in call.values[0]] or None
@@ -61,12 +61,12 @@ class RemoteCalls:
         return None
 
     def _number_of(self, run: str, event: RunEvent) -> int | None:
-        """The number of the run's last event of that kind, if it is this one."""
+        """Return the number of the run's last event of that kind, if it is this event."""
         last: FrameEvent | RunEvent | None = next(reversed(self.store.events_of(run, type(event))), None)
         return last.seq if last and last.body() == type(event).model_validate(event.body()).body() else None
 
     def needed(self, run: str) -> list[NeededFile] | None:
-        """The files that this run reads; None while another worker is at the same training."""
+        """Return the files that this run reads; None while another worker works on the same training."""
         row = self._row(run)
         if row.kind == "train":
             others = [other for other in self.store.running() if other.kind == "train" and other.id != run]
@@ -75,7 +75,7 @@ class RemoteCalls:
         return list(needed_files(row, self.config))
 
     def read(self, run: str, file: NeededFile) -> bytes:
-        """One of these files."""
+        """Read one of these files."""
         return needed_files(self._row(run), self.config)[file].read_bytes()
 
     def folder(self, run: str) -> Path:
@@ -88,7 +88,7 @@ class RemoteCalls:
 
 
 def _portable(error: Exception) -> Exception:
-    """The error as it can travel."""
+    """Return the error in a form that can be sent."""
     try:
         pickle.loads(pickle.dumps(error))
     except (pickle.PickleError, AttributeError, TypeError):

@@ -130,13 +130,13 @@ class RemoteStore:
         return stop, SEVERAL
 
     def add_event(self, run: str, event: RunEvent) -> int:
-        """See Store. What a training has written until the end of a round comes first: then the round is kept whoever is killed."""
+        """See Store. What a training has written until the end of a round is sent first: the round is kept if a process is killed."""
         if isinstance(event, RoundEvent):
             self._keep_training(run)
         return int(self.calls.ask("add_event", run, event))
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
-        """See Store. What a training has written comes first: whoever reads of its end finds its weights."""
+        """See Store. What a training has written is sent first, so that its weights are there when its end is read."""
         if status != "failed":  # else that may be what has failed
             self._keep_training(run)
         self.calls.ask("finish", run, status, message=message, result=result)
@@ -148,4 +148,4 @@ class RemoteStore:
             self.kept = present
 
     def close(self) -> None:
-        """Nothing is open here."""
+        """Do nothing: nothing is open here."""

@@ -27,7 +27,7 @@ log = logging.getLogger("leakage")
 
 
 def options(run: argparse.ArgumentParser) -> None:
-    """What follows `run` on the command line."""
+    """Add the arguments of `run` on the command line."""
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results; one that holds results is refused")
     run.add_argument("--overwrite", action="store_true", help="remove the results that the folder holds")
@@ -130,7 +130,7 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
 
 
 def tell(metrics: Metrics, out: Path) -> None:
-    """What it came to, in a few lines."""
+    """Log the result in a few lines."""
     if metrics.answer is None:
         log.info("%s It was not tried, and says nothing of what leaks. That is in %s.", metrics.ending.words, out)
         return
@@ -158,14 +158,14 @@ def privacy(prepared: Any) -> Privacy | None:
 
 
 def program() -> ProgramFacts:
-    """This one."""
+    """Describe this program."""
     from leakage.workers.training_folder import commit_of_code
 
     return ProgramFacts(version=leakage.__version__, code=catalog.version(), commit=commit_of_code())
 
 
 def machine(device: Any) -> Machine:
-    """This one, and the device that the attack ran on."""
+    """Describe this machine, and the device that the attack ran on."""
     import torch
 
     name = f"cuda, {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type

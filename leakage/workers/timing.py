@@ -13,11 +13,11 @@ from leakage.engine.matching import cosine_distance
 
 REPEATS, ENOUGH = 3, 0.3  # times, seconds
 LARGE = 50_000_000  # numbers: a model with more is not measured ahead, it would take gigabytes from a machine that only waits
-WORTH = 1.25  # more threads must make a replay so many times as fast, else whoever else needs a core is better served
+WORTH = 1.25  # more threads must make a replay this many times as fast; else the cores are left to others
 
 
 def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
-    """One model at a time, with default fields and not LARGE: its id, and the seconds for one replay and its derivative.
+    """Yield, model by model with default fields and without those in LARGE, its id and the seconds of a replay with its derivative.
 
     The first number is for 1, the second for 8 pictures of 3x32x32. On a CPU it is processor time of one thread: what else the machine does
     at that moment would be in every estimate from then on.
@@ -35,7 +35,7 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
-    """1 or `most`, whichever suits this replay: a small network gains nothing from a second core. Leaves the number of threads as set."""
+    """Return 1 or `most`, the faster number of threads for this replay; small networks gain nothing from a second core."""
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)
@@ -46,7 +46,7 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 
 
 def lanes_cost(seen: Observation, count: int) -> float:
-    """How many times as long as one so many guesses take that are replayed together, on one thread: 1 at least.
+    """Return how many times as long as one guess so many guesses take that are replayed together, on one thread: at least 1.
 
     `count` or more where they would be no faster together than one after the other.
     """
@@ -60,12 +60,12 @@ def lanes_cost(seen: Observation, count: int) -> float:
 
 
 def _clock(device: torch.device) -> Callable[[], float]:
-    """On a CPU processor time: of other processes nothing is to be seen."""
+    """Return the clock to measure with: on a CPU that of processor time, which other processes do not lengthen."""
     return time.process_time if device.type == "cpu" else time.perf_counter
 
 
 def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Seconds for so many guesses of the pictures, replayed at once."""
+    """Measure the seconds for so many guesses of the pictures, replayed at once."""
     x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
     return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
@@ -80,7 +80,7 @@ def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
 def _seconds(
     replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """For the replay of (x, y), its distance from `update` and the derivative: the best of REPEATS, or of as many as ENOUGH allows."""
+    """Measure the seconds of a replay of (x, y), its distance from `update` and the derivative: best of REPEATS, or as ENOUGH allows."""
     distance, x = cosine_distance(update), x.clone().requires_grad_()
     taken = []
     for _ in range(1 + REPEATS):  # the first warms up

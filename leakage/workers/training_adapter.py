@@ -23,17 +23,17 @@ from leakage.workers.adapter import load_checkpoint, plugin, untrained
 
 
 def recipe_of(training: Training) -> TrainingRecipe:
-    """What the engine reads of it."""
+    """Return what the engine reads of a training."""
     return TrainingRecipe(**{field.name: getattr(training, field.name) for field in fields(TrainingRecipe)})
 
 
 def protections(training: Training) -> tuple[Protection, ...]:
-    """Its protections in the order in which they act."""
+    """Return the protections of a training in the order in which they act."""
     return stacked([plugin("defense", part) for part in training.defenses])
 
 
 def load(training: Training) -> tuple[Pictures, Pictures]:
-    """All training pictures on this machine and all test pictures. Raises PictureError."""
+    """Load all training pictures on this machine and all test pictures. Raises PictureError."""
     train_set = _tensors(training_pictures(training.data))
     if training.pictures:
         if training.pictures > len(train_set.y):
@@ -47,7 +47,7 @@ def _tensors(rows: Rows) -> Pictures:
 
 
 def build(training: Training) -> nn.Module:
-    """The untrained model with what protections put into it, drawn by the training's seed as an experiment of that seed draws it."""
+    """Build the untrained model with what protections put into it, drawn by the training's seed as by that of an experiment."""
     model = untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
     return changed(model, protections(training), seed=training.seed)
 
@@ -69,14 +69,14 @@ def train(
 
 
 def accuracy_of(card: Card, stage: Stage, device: torch.device) -> float:
-    """What a checkpoint scores on all test pictures of its data set. Raises CheckpointError or PictureError."""
+    """Measure a checkpoint's accuracy on all test pictures of its data set. Raises CheckpointError or PictureError."""
     model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
     load_checkpoint(model, f"{card.id}@{stage.rounds}")
     return federated_training.accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
 
 
 def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
-    """Epsilon of the first protection that promises one, where clients share so many `pictures`; None where none does.
+    """Return epsilon of the first protection with a privacy promise, where clients share so many `pictures`; None without a promise.
 
     Of the client with the fewest pictures, whose batches hold the largest share of them.
     """
@@ -101,7 +101,7 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
 
 
 def privacy_facts(training: Training, pictures: int) -> dict[str, Any] | None:
-    """The same for a card: epsilon as it was trained and had its batches been sampled, delta, for whom, on what assumption, in words."""
+    """Return for a card: epsilon as trained and as if its batches had been sampled, delta, privacy unit and assumptions in words."""
     try:
         found = privacy(training, pictures)
     except accounting.AccountantError as error:

@@ -29,7 +29,7 @@ def options(commands: Any) -> None:
 
 
 def _name_fields(command: argparse.ArgumentParser, task: type[BaseModel]) -> None:
-    """The fields of a training, with model and protections in words, and its folder."""
+    """Add the fields of a training as flags of a command, with model, protections and output folder."""
     for name, about in task.model_fields.items():
         if name not in ("version", "model", "defenses"):
             command.add_argument(f"--{name.replace('_', '-')}", default=argparse.SUPPRESS, help=f"default {about.default}")
@@ -78,7 +78,7 @@ def train_attacker_here(given: dict[str, Any]) -> None:
 
 
 def _asked(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]:
-    """The flags of a command as the fields of a training."""
+    """Return the flags of a command as the fields of a training."""
     fields = {name: value for name, value in given.items() if name in task.model_fields}
     return fields | {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
 
@@ -90,12 +90,12 @@ def _until(seconds: float) -> Callable[[], bool]:
 
 
 def _part(words: list[str]) -> dict[str, Any]:
-    """A plug-in from its id and NAME=VALUE for each field that is not to be its default."""
+    """Return a plug-in from its id and NAME=VALUE for each field that differs from its default."""
     return {"id": words[0], "fields": {name: _value(text) for name, _, text in (pair.partition("=") for pair in words[1:])}}
 
 
 def _value(text: str) -> bool | int | float | str:
-    """A field's value as JSON would read it, else a word."""
+    """Parse a field's value as JSON, else take it as a word."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -27,14 +27,14 @@ from leakage.workers.plugin_catalog import describe
 from leakage.workers.training_adapter import build, load, privacy_facts
 from leakage.workers.training_adapter import train as run_training
 
-PATIENCE = 20.0  # seconds in which somebody who was told to stop should have left the folder
+PATIENCE = 20.0  # seconds in which a training that was told to stop should have left the folder
 CARRIED = "memory/{}/"  # before the names of what a client carries, in the state's file
 FILES = 3  # the state, its next one while that is written, and the stages: so many times the weights at most
 STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32
 
 
 def any_room(_more: int) -> None:
-    """Who trains by hand has the whole disk."""
+    """Allow any size: a training by hand may fill the whole disk."""
 
 
 def train(
@@ -89,7 +89,7 @@ def _train(
 
 @contextmanager
 def held(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Nobody else trains in this folder meanwhile; one that was just told to stop is waited for. Raises CheckpointError."""
+    """Lock a training's folder; wait for another training that was just told to stop. Raises CheckpointError."""
     ends = time.monotonic() + PATIENCE
     while True:
         folder.mkdir(parents=True, exist_ok=True)
@@ -108,14 +108,14 @@ def held(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def _is_at(lock: int, folder: Path) -> bool:
-    """Whether this open lock lies in the folder still: a deleted training takes its folder and its lock with it."""
+    """Return whether this open lock still lies in the folder: a deleted training takes its folder and lock with it."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), (folder / "lock").stat())
     return False
 
 
 def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[str, Any]]]:
-    """Where the training stands, and the rows of metrics.json so far; None and no rows where nothing was begun."""
+    """Return the state of a training and the rows of metrics.json so far; None and no rows where nothing was begun."""
     state, metrics = folder / STATE, folder / "metrics.json"
     if not metrics.exists():
         return None, []
@@ -138,7 +138,7 @@ def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[st
 
 
 def kept_in(state: Path, clients: int) -> tuple[Params, tuple[ClientState, ...]]:
-    """The weights in a state's file, and what every client carries."""
+    """Return the weights in a state's file, and the state of every client."""
     every = unpack(state.read_bytes(), str(state))
     heads = [CARRIED.format(client) for client in range(clients)]
     client_states = tuple({name.removeprefix(head): every.pop(name) for name in list(every) if name.startswith(head)} for head in heads)
@@ -197,7 +197,7 @@ def finish(
 
 
 def recipe(training: Training) -> str:
-    """The training in one sentence."""
+    """Describe the training in one sentence."""
     who = "centrally" if training.clients == 1 else f"by {training.clients} clients ({training.partition})"
     who += f", {training.local_epochs} epochs a round" if training.local_epochs > 1 else ""
     how = "Adam" if training.optimiser == "adam" else f"SGD, Nesterov momentum {training.momentum:g}" if training.momentum else "SGD"
@@ -210,7 +210,7 @@ def recipe(training: Training) -> str:
 
 
 def commit_of_code() -> str:
-    """The commit of the code at work, "unknown" outside a checkout."""
+    """Return the commit of the running code, "unknown" outside a checkout."""
     if INSTALLED:  # git would tell the commit of whatever project the environment lies in
         return "unknown"
     try:

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 def nothing(_job: Job) -> None:
-    """What a run on this machine needs is here."""
+    """Do nothing: all that a run on this machine needs is here."""
 
 
 def perform(store: Store, run: Run, device: torch.device, prepare: Callable[[Job], None] = nothing) -> bool:
@@ -95,7 +95,7 @@ def limit_gpu(device: torch.device, share: float) -> None:
 
 
 def claim(store: Store, worker: str, *, short: bool) -> Run | None:
-    """The next run (the next short one), if there is one and the store can be written."""
+    """Claim the next run (or the next short one), if there is one and the store can be written."""
     try:
         return store.claim(worker, short=short)
     except StoreError as error:

@@ -508,10 +508,10 @@ def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Ser
         data = [json.loads(element.proto.json) for element in at.get("bidi_component") if "apart" in element.proto.json]
         return words(at), [one["apart"] for one in data]
 
-    assert "The same picture, the same random start" in page(0, 1)[0]
+    assert "One picture, several protections" in page(0, 1)[0]
     apart, stages = page(0, 2)
     assert "Several runs side by side: not all of the same pictures." in apart
-    assert "The same picture, the same random start" not in apart
+    assert "One picture, several protections" not in apart
     assert page(0, 1)[1] == [False]
     assert stages == [True]
 
