@@ -145,7 +145,7 @@ def tell(metrics: Metrics, out: Path) -> None:
 
 
 def privacy(prepared: Any) -> Privacy | None:
-    """What its protections promise."""
+    """Describe what the protections of the experiment promise."""
     from leakage.engine.privacy import budget_words, privacy_budget
 
     budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
