@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from leakage.defenses._each import count_step, keep_errors
 from leakage.engine.client import join_loss
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
-from leakage.engine.random_layer import RandomLayer, drawn
+from leakage.engine.random_layer import RandomLayer, draw_buffers
 from leakage.engine.tensor_names import name_in_model
 
 NAME = "bottleneck"
@@ -112,7 +112,7 @@ class Precode(Defense):
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             step, state = count_step(state, "precode")
-            return client({**weights, **drawn(model, x, step_rng(step))}, x, y, state)
+            return client({**weights, **draw_buffers(model, x, step_rng(step))}, x, y, state)
 
         return send
 

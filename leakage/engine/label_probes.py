@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from leakage.engine.core import Observation, generator
 from leakage.engine.logit_layer import last_layer
-from leakage.engine.random_layer import drawn
+from leakage.engine.random_layer import draw_buffers
 
 PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # number of probe pictures: 64 of 32 x 32, fewer larger ones, at least 16
 
@@ -103,7 +103,7 @@ def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
     hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
     try:
         with torch.no_grad():
-            parts = [functional_call(seen.model, drawn(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
+            parts = [functional_call(seen.model, draw_buffers(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
             logits = torch.cat(parts)  # (P, K)
     finally:
         hook.remove()

@@ -14,7 +14,7 @@ class RandomLayer(nn.Module):
         raise NotImplementedError
 
 
-def drawn(model: nn.Module, x: Tensor, rng: torch.Generator) -> Params:
+def draw_buffers(model: nn.Module, x: Tensor, rng: torch.Generator) -> Params:
     """Draw the buffers of all random layers for a client's pictures x (B, C, H, W), by their names in the model."""
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, RandomLayer)}
     return {f"{name}.{buffer}": value.to(x) for name, layer in layers.items() for buffer, value in layer.draw(len(x), rng).items()}

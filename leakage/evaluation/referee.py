@@ -14,7 +14,7 @@ from leakage.evaluation.baselines import Baselines, Scores, measure
 from leakage.evaluation.lineup import pixel_ranks
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.verdict import Reference, unknown, verdict
-from leakage.evaluation.views import drawn
+from leakage.evaluation.views import draw_view
 
 PAUSE = 0.5  # seconds between two measurements of SSIM at least
 SHARE = 0.02  # the largest fraction of the time that is spent on these measurements
@@ -99,7 +99,7 @@ class Referee:
             loss=float(snapshot.loss),
             scores=scores,
             note=dict(snapshot.note),
-            views={name: drawn(view) for name, view in snapshot.views.items()},
+            views={name: draw_view(view) for name, view in snapshot.views.items()},
             verdict=judged,
             ending=ending,
             proved=proved(snapshot, self.order),
@@ -136,7 +136,7 @@ class BlindReferee:
             loss=float(snapshot.loss),
             scores=dict(distances(self.seen, guess, y)) if ending else {},
             note=dict(snapshot.note),
-            views={name: drawn(view) for name, view in snapshot.views.items()},
+            views={name: draw_view(view) for name, view in snapshot.views.items()},
             ending=ending,
             proved=proved(snapshot, torch.arange(len(guess))),
         )

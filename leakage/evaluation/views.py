@@ -8,7 +8,7 @@ from torch import Tensor
 MOST_MAPS = 64
 
 
-def drawn(view: Tensor) -> Tensor:
+def draw_view(view: Tensor) -> Tensor:
     """Draw a view as a picture (1 or 3, H', W') in [0, 1] on the CPU.
 
     Args:

@@ -5,7 +5,7 @@ import torch
 
 from leakage.attacks.r_gap import RGap
 from leakage.engine.core import generator
-from leakage.evaluation.views import drawn
+from leakage.evaluation.views import draw_view
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.adapter import play, prepare
 
@@ -13,19 +13,19 @@ from leakage.workers.adapter import play, prepare
 def test_maps_are_stretched_and_laid_out_in_a_mosaic_with_a_grey_line_between_them() -> None:
     maps = torch.stack([torch.tensor([[0.0, 2.0]]), torch.tensor([[-1.0, -3.0]]), torch.tensor([[7.0, 7.0]])])  # (3, 1, 2)
     expected = torch.tensor([[[0, 1, 0.5, 1, 0], [0.5, 0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5, 0.5]]])
-    torch.testing.assert_close(drawn(maps), expected)
+    torch.testing.assert_close(draw_view(maps), expected)
 
 
 def test_pictures_stand_side_by_side_and_are_clamped_and_a_list_becomes_a_block() -> None:
     pictures = torch.tensor([[[[-1.0, 0.25]]], [[[0.75, 9.0]]]])  # (2, 1, 1, 2)
-    torch.testing.assert_close(drawn(pictures), torch.tensor([[[0.0, 0.25, 0.75, 1.0]]]))
-    torch.testing.assert_close(drawn(torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0])), torch.tensor([[[0.0, 0.25, 0.5], [0.75, 1.0, 0.5]]]))
-    torch.testing.assert_close(drawn(torch.tensor([[[[torch.nan, torch.inf]]]])), torch.tensor([[[0.5, 1.0]]]))
+    torch.testing.assert_close(draw_view(pictures), torch.tensor([[[0.0, 0.25, 0.75, 1.0]]]))
+    torch.testing.assert_close(draw_view(torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0])), torch.tensor([[[0.0, 0.25, 0.5], [0.75, 1.0, 0.5]]]))
+    torch.testing.assert_close(draw_view(torch.tensor([[[[torch.nan, torch.inf]]]])), torch.tensor([[[0.5, 1.0]]]))
 
 
 def test_what_is_no_number_is_drawn_at_the_edge_of_the_others_or_grey() -> None:
-    torch.testing.assert_close(drawn(torch.tensor([[[-2.0, torch.inf, 2.0, torch.nan, 0.0]]])), torch.tensor([[[0, 1, 1, 0.5, 0.5]]]))
-    assert torch.equal(drawn(torch.full((1, 1, 3), torch.nan)), torch.full((1, 1, 3), 0.5))
+    torch.testing.assert_close(draw_view(torch.tensor([[[-2.0, torch.inf, 2.0, torch.nan, 0.0]]])), torch.tensor([[[0, 1, 1, 0.5, 0.5]]]))
+    assert torch.equal(draw_view(torch.full((1, 1, 3), torch.nan)), torch.full((1, 1, 3), 0.5))
 
 
 @pytest.mark.long
