@@ -1,4 +1,4 @@
-"""An Experiment as plain data: what a page sends, a file holds and a link repeats. Codec, checks, limits, digest. No torch."""
+"""An Experiment as plain data, as pages, files and links contain it: reading, checks, limits. No torch."""
 
 import json
 from collections.abc import Iterable
@@ -21,38 +21,43 @@ from leakage.spec.words import short_repr
 VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
-Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # of a picture, in pixels
+Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # the side of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SEED = 2**31 - 1
-MAX_SECONDS = 3600  # wall clock of one run
-MAX_VALUES = 5000  # of a file that somebody brings, at any depth; more would take seconds to refuse
+MAX_SECONDS = 3600  # wall-clock time of one run
+MAX_VALUES = 5000  # values in an uploaded file, at any depth; with more values a refusal would take seconds
 
 
 Data = TypeVar("Data", bound=Base)
 
 
 class Picture(Base):
-    """One private picture: where it is from, its id there, and its class (None: the class it has there)."""
+    """One picture."""
 
     source: Literal["gallery", "upload", "mnist", "cifar10", "cifar100", "faces", "lfw"] = "gallery"
     id: str = Field(max_length=80)
+    """The id of the picture in its source."""
     label: int | None = Field(default=None, ge=0, le=MAX_CLASSES - 1)
+    """Its class; None: the class that it has in its source."""
 
 
 class Assumptions(Base):
     """What the attacker is granted beyond the update, the weights, the batch size and the shape of a picture."""
 
-    labels: bool = False  # False: recovered from the update, or optimised with the pictures
+    labels: bool = False
+    """Whether the attacker is granted the labels. Otherwise it reads them from the update, or optimizes them with the pictures."""
     adaptive: bool = Field(default=True, validation_alias=also_as_before("adaptive"))
-    # True: the attacker knows protocol and protection and imitates them ("adaptive"); False: it replays plain FedSGD ("naive")
+    """Whether the attacker knows protocol and protection and imitates them (adaptive). Otherwise it replays plain FedSGD (naive)."""
     strategy: str = Field(default="", max_length=60, validation_alias=also_as_before("strategy"))
-    # what the adaptive attacker does about a protection, by name; empty: its first strategy
-    statistics: Literal["none", "running", "exact"] = "none"  # of BatchNorm: those the model stores, or those of the private batch itself
+    """The name of the adaptive attacker's strategy against a protection; empty: the protection's first strategy."""
+    statistics: Literal["none", "running", "exact"] = "none"
+    """The BatchNorm statistics that are granted: none, those that the model stores, or exactly those of the private batch."""
     accomplice: Picture | None = Field(default=None, exclude_if=lambda picture: picture is None)
-    # the picture of another phone that works with the attacker, who so knows its gradient
-    examples: bool = Field(default=False, exclude_if=lambda own: not own)  # it owns other pictures of every class, and starts from them
+    """The picture of another client, which works with the attacker: the attacker knows its gradient. None: no such client."""
+    examples: bool = Field(default=False, exclude_if=lambda granted: not granted)
+    """Whether the attacker has other pictures of every class, from which an attack may start."""
 
 
 class Experiment(Base):
@@ -63,18 +68,22 @@ class Experiment(Base):
     size: Side = 32
     channels: Channels = 3
     model: Part = Part(id="lenet")
-    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of trained weights; empty: untrained, drawn by the seed
-    task: Literal["classes", "two", "flipped"] = "classes"  # one output per class; or one in all, which tells two classes apart: labels are
-    # what the network itself says of each picture (two), or the opposite (flipped), as R-GAP's authors ran it
-    outputs: int = Field(default=0, ge=0, exclude_if=lambda given: given == 0)  # one for each class; 0: as many as its pictures have
+    checkpoint: str = Field(default="", max_length=100)
+    """The trained weights, as "id@rounds"; empty: untrained weights, drawn by the seed."""
+    task: Literal["classes", "two", "flipped"] = "classes"
+    """One output per class (classes), or one output in all for two classes: the label of a picture is then what the network predicts for
+    it (two), or the opposite (flipped), as R-GAP's authors ran it."""
+    outputs: int = Field(
+        default=0, ge=0, exclude_if=lambda given: given == 0
+    )  # one for each class; 0: as many as the pictures have classes
     loss: Loss = Field(default="cross-entropy", exclude_if=lambda given: given == "cross-entropy")
-    # of a network of one output, where cross-entropy is the logistic loss; the attacker knows it
-    precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic, and of what it sends
+    """The loss of a network with one output, known to the attacker; cross-entropy is then the logistic loss."""
+    precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic and of what it sends
     batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
     protocol: Part = Part(id="fedsgd")
-    aggregation: Part | None = None  # laid over the protocol: the server sees a sum of several clients' updates only
-    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # that the server has watched this client, which trains on the same pictures
-    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # which of them it attacks
+    aggregation: Part | None = None  # adds up the updates of several clients; the server sees only the sum
+    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # in which the server has watched the client, which trains on the same pictures
+    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # the watched round that is attacked
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
     assume: Assumptions = Assumptions()
@@ -82,21 +91,22 @@ class Experiment(Base):
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
     def same_except_defense(self, other: "Experiment") -> bool:
-        """Whether both differ in nothing but the protection and what the attacker knows of it."""
+        """Return whether the experiments are equal apart from the protection and the attacker's knowledge of it."""
 
-        def rest(one: Experiment) -> Experiment:
-            return one.model_copy(update={"defenses": (), "assume": one.assume.model_copy(update={"adaptive": True, "strategy": ""})})
+        def rest(experiment: Experiment) -> Experiment:
+            assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ""})
+            return experiment.model_copy(update={"defenses": (), "assume": assume})
 
         return rest(self) == rest(other)
 
     @property
     def num_classes(self) -> int:
-        """How many classes the model tells apart: as many as are asked for, else those of its pictures; 2 when it has one output."""
+        """The number of classes of the model: `outputs`, or if that is 0 the classes of the pictures; 2 if the model has one output."""
         return 2 if self.task != "classes" else self.outputs or self.picture_classes
 
     @property
     def picture_classes(self) -> int:
-        """How many classes the pictures are sorted into: those of the source among them that has the most."""
+        """The number of classes of the pictures: that of the source with the most classes."""
         return max(classes_of(picture.source) for picture in self.pictures)
 
     @property
@@ -104,18 +114,17 @@ class Experiment(Base):
         return any(picture.source == "upload" for picture in self.pictures)
 
     def parts(self) -> list[tuple[str, Part]]:
-        """Every plug-in of the experiment with its kind."""
-        over = [("protocol", self.aggregation)] if self.aggregation else []
+        """Return every plug-in of the experiment with its kind."""
         return [
             ("model", self.model),
             ("protocol", self.protocol),
-            *over,
+            *([("protocol", self.aggregation)] if self.aggregation else []),
             *(("defense", part) for part in self.defenses),
             ("attack", self.attack),
         ]
 
     def resolve(self, catalog: Catalog) -> "Experiment":
-        """The same experiment with every field of every plug-in spelled out. Raises SpecError."""
+        """Return the experiment with the defaults of all plug-ins filled in; raise SpecError if it cannot run."""
         try:
             labels = [picture.label or 0 for picture in self.pictures]
             for words in head_refusals(self.task, self.outputs, self.loss, labels, classes=self.picture_classes):
@@ -154,10 +163,10 @@ class Experiment(Base):
         if self.assume.strategy and self.assume.strategy not in strategies:
             allowed = ", ".join(sorted(strategies)) or "none, without a protection"
             raise SpecError(f"assume.strategy: allowed is {allowed}; given was {self.assume.strategy!r}.")
-        if own := self.assume.accomplice:
+        if given := self.assume.accomplice:
             classes = self.num_classes if self.task == "classes" else 0
-            shared = (own.source, own.id) in {(picture.source, picture.id) for picture in self.pictures}
-            for words in accomplice_refusals(own.source, own.label, shared=shared, classes=classes):
+            shared = (given.source, given.id) in {(picture.source, picture.id) for picture in self.pictures}
+            for words in accomplice_refusals(given.source, given.label, shared=shared, classes=classes):
                 raise SpecError(words)
         if self.attacked_round > self.rounds:
             raise SpecError(
@@ -177,7 +186,7 @@ class Experiment(Base):
                 )
 
     def _check_engine(self, model: Part, catalog: Catalog) -> None:
-        """Raise SpecError where the engine would refuse what this (resolved) model is asked for."""
+        """Raise SpecError if the engine would refuse this experiment with its (resolved) model."""
         attack, each = catalog.attacks.get(self.attack.id), len(self.pictures) // clients_of(self.aggregation, catalog)
         mini_batch = int(catalog.protocols.get(self.protocol.id).resolve(self.protocol.fields).get("mini_batch", 0))
         check_steps(catalog, model, self.defenses, LocalSteps.of(each, mini_batch, self.size), batch_statistics=self.batch_norm == "batch")
@@ -185,12 +194,12 @@ class Experiment(Base):
             raise SpecError(words)
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
-        """Raise SpecError unless the checkpoint is of this model, with these fields, for such pictures."""
+        """Raise SpecError unless the checkpoint was trained with this model, its fields, and pictures of this shape."""
         if self.task != "classes":
             raise SpecError("task: with trained weights only classes, one output for each. Choose classes, or an untrained model.")
         card, _ = find(self.checkpoint)
-        of = catalog.models.get(card.model).resolve(card.fields)
-        wanted = {"model": card.model, **of, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}
+        fields = catalog.models.get(card.model).resolve(card.fields)
+        wanted = {"model": card.model, **fields, "channels": card.image_shape[0], "size": card.image_shape[1], "classes": card.num_classes}
         given = {"model": model.id, **model.fields, "channels": self.channels, "size": self.size, "classes": self.num_classes}
         for name, value in wanted.items():
             if given.get(name) != value:
@@ -199,19 +208,19 @@ class Experiment(Base):
 
 
 def with_defaults(catalog: Catalog, kind: str, part: Part) -> Part:
-    """The plug-in with every field. Raises CatalogError."""
+    """Return the plug-in with the defaults of its fields filled in; raise CatalogError if a field is not allowed."""
     return Part(id=part.id, fields=catalog.of(kind).get(part.id).resolve(part.fields))
 
 
 def clients_of(aggregation: Part | None, known: Catalog) -> int:
-    """How many clients are added up: as given, else as the aggregation's own default says; 1 without one, or where its file is gone."""
+    """Return how many clients an aggregation adds up: its field, or the field's default; 1 without a (known) aggregation."""
     entry = known.protocols.find(aggregation.id) if aggregation else None
     default = next((field.default for field in entry.fields if field.name == "clients"), 1) if entry else 1
     return int(aggregation.fields.get("clients", default)) if aggregation else 1
 
 
 def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
-    """Raise SpecError when the (resolved) model cannot take pictures of this size, or a text in its fields does not fit them."""
+    """Raise SpecError if the (resolved) model cannot take pictures of this shape, or a free text in its fields does not fit them."""
     entry, size = catalog.models.get(model.id), image_shape[1]
     if size < entry.smallest:
         raise SpecError(f"size: {entry.short} needs pictures of at least {entry.smallest} pixels, given was {size}.")
@@ -224,11 +233,11 @@ def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int],
 
 
 def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None:
-    """Raise SpecError when a protection has no place in the (resolved) model."""
+    """Raise SpecError if a protection needs a field of the model that the (resolved) model does not have."""
     for entry in (catalog.defenses.get(part.id) for part in defenses):
         for name, value in entry.needs.items():
             if model.fields.get(name) != value:
-                fit = [one.short for one in catalog.models for field in one.fields if field.name == name and value in field.options]
+                fit = [other.short for other in catalog.models for field in other.fields if field.name == name and value in field.options]
                 title, given = entry.short, catalog.models.get(model.id).short
                 raise SpecError(
                     f"{title} needs a model whose {name} is {value}; {given} has {model.fields.get(name, 'none')}. "
@@ -237,19 +246,19 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
 
 
 def check_steps(catalog: Catalog, model: Part, defenses: Iterable[Part], steps: LocalSteps, *, batch_statistics: bool) -> None:
-    """Raise SpecError where the (resolved) model, protections and the pictures of a local step do not go together."""
+    """Raise SpecError if the (resolved) model, the protections and the local steps do not go together."""
     acting = [catalog.defenses.get(part.id) for part in defenses]
     for words in refusals(catalog.models.get(model.id), model.fields, acting, steps, batch_statistics=batch_statistics):
         raise SpecError(words)
 
 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
-    """An Experiment from JSON. Raises SpecError naming the first field that is wrong, what is allowed and what was given."""
+    """Return an Experiment from JSON; raise SpecError with the first wrong field, what is allowed and what was given."""
     return parse_as(text, Experiment, "an experiment")
 
 
 def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *, most: float = MAX_VALUES) -> Data:
-    """Data of that kind from JSON, of at most so many values; `what` names it in messages. Raises SpecError."""
+    """Return data of a class from JSON; raise SpecError, in which `what` names the data, if it is wrong or has more than `most` values."""
     try:
         raw = text if isinstance(text, dict) else json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:

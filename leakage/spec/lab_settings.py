@@ -1,4 +1,4 @@
-"""An experiment as the settings of the Lab, by the keys that they have in session state and address alike; and back."""
+"""An experiment as the settings of the Lab, under the keys of session state and address; and the experiment of such settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,14 +6,24 @@ from typing import Any
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
-PLAIN = ("size", "channels", "checkpoint", "task", "outputs", "loss", "batch_norm", "rounds", "attacked_round")  # fields that are no parts
-NONE = "none"  # no defense, as the Lab's menu calls it
-ALONE = ""  # no accomplice
-PICKED = "pictures"  # the picked pictures, as "source:id"; in the address joined by commas
+PLAIN = (
+    "size",
+    "channels",
+    "checkpoint",
+    "task",
+    "outputs",
+    "loss",
+    "batch_norm",
+    "rounds",
+    "attacked_round",
+)  # fields that are no plug-ins
+NONE = "none"  # the value of the Lab's menu for no defense
+ALONE = ""  # the value for no colluding client
+PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the address joined by commas
 
 
 def lab_settings(experiment: Experiment) -> dict[str, Any]:
-    """Every setting by the key of its widget. Of several defenses the Lab has the first."""
+    """Return the settings of an experiment by the keys of their widgets; of several defenses only the first."""
     defense = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
     parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "attack": experiment.attack}
     clients: Any = 1
@@ -39,41 +49,45 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         "counter": experiment.assume.strategy,
         "statistics": experiment.assume.statistics,
         "examples": experiment.assume.examples,
-        "accomplice": named(experiment.assume.accomplice) if experiment.assume.accomplice else ALONE,
+        "accomplice": picture_name(experiment.assume.accomplice) if experiment.assume.accomplice else ALONE,
         "seed": experiment.seed,
         "max_seconds": experiment.max_seconds,
         "source": experiment.pictures[0].source,
         "batch": len(experiment.pictures),
-        PICKED: [named(picture) for picture in experiment.pictures],
+        PICKED: [picture_name(picture) for picture in experiment.pictures],
     }
 
 
-def named(picture: Picture) -> str:
-    """A picture as an address names it."""
+def picture_name(picture: Picture) -> str:
+    """Return the name of a picture in an address."""
     return f"{picture.source}:{picture.id}"
 
 
 def accomplice_of(name: str) -> Picture | None:
-    """The picture of the phone that works with the attacker, by its name in an address; None for nobody."""
+    """Return the picture of the colluding client by its name in an address; None if the name is ALONE."""
     source, _, id = name.partition(":")
     return None if name == ALONE else Picture.model_validate({"source": source, "id": id})
 
 
 def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], known: Catalog) -> Experiment:
-    """The experiment that these settings ask for, with these pictures; what is not among them is as usual. Raises CatalogError."""
+    """Return the experiment of these settings with these pictures; missing settings have their defaults.
+
+    Raises:
+        CatalogError: if a plug-in or a value is not known.
+    """
     given = {**lab_settings(Experiment()), **settings}
 
     def part(kind: str, id: str, **fields: Any) -> Part:
-        named = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.of(kind).get(id).fields}
-        return Part(id=id, fields={**named, **fields})
+        values = {field.name: given.get(f"{id}.{field.name}", field.default) for field in known.of(kind).get(id).fields}
+        return Part(id=id, fields={**values, **fields})
 
-    over = [entry.id for entry in known.aggregations]
+    aggregations = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
         **{name: given[name] for name in PLAIN},
         model=part("model", given["model"]),
         protocol=part("protocol", given["protocol"]),
-        aggregation=part("protocol", given.get("aggregation", *over[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
+        aggregation=part("protocol", given.get("aggregation", *aggregations[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
         defenses=() if given["defense"] == NONE else (part("defense", given["defense"]),),
         attack=part("attack", given["attack"]),
         assume=Assumptions(
@@ -91,7 +105,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
 
 
 def with_usual_unnamed(experiment: Experiment, known: Catalog) -> Experiment:
-    """The same with the usual strategy of its protection unnamed, as the Lab has it. Raises CatalogError."""
+    """Return the experiment without the name of its strategy if that is the default, as in the Lab; raise CatalogError if unknown."""
     usual = {name for part in experiment.defenses for name in list(known.defenses.get(part.id).strategies)[:1]}
     if experiment.assume.strategy not in usual:
         return experiment

@@ -1,4 +1,4 @@
-"""What is prepared for visitors: experiments with their words, and where menus begin. All of it lies in assets/prepared.json. No torch."""
+"""The contents of assets/prepared.json: experiments prepared for visitors with their texts, and what menus show first. No torch."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,10 @@ FILE = ROOT / "assets" / "prepared.json"
 
 
 class Change(Base):
-    """What is put in place of parts of an experiment; one named without fields stays as it is set where it is chosen already."""
+    """A change of an experiment: the fields that are set here replace those of the experiment.
+
+    A plug-in without fields leaves the plug-in of the experiment as it is, if both have the same id.
+    """
 
     model: Part | None = None
     protocol: Part | None = None
@@ -21,41 +24,42 @@ class Change(Base):
     attacked_round: int | None = None
 
     def of(self, experiment: Experiment) -> dict[str, Any]:
-        """The fields of the experiment that become others."""
-        made: dict[str, Any] = {}
+        """Return the changed fields of an experiment, with their new values."""
+        changed: dict[str, Any] = {}
         for name in self.model_fields_set:
-            own, before = getattr(self, name), getattr(experiment, name)
-            stays = isinstance(own, Part) and isinstance(before, Part) and not own.fields and own.id == before.id
-            made[name] = before if stays else own
-        return made
+            after, before = getattr(self, name), getattr(experiment, name)
+            stays = isinstance(after, Part) and isinstance(before, Part) and not after.fields and after.id == before.id
+            changed[name] = before if stays else after
+        return changed
 
 
 class Preset(Base):
-    """Two runs of the lab with a story: against a naive attacker, and against one who knows all; `first` makes the former another one.
-
-    `name` is in the address (?preset=...) and groups the runs; `titles` stand above them. `recorded` names the recordings of both
-    in assets/lessons/runs, which are played at once.
-    """
+    """Two runs of the Lab with a story: by a naive and by an adaptive attacker, or as `first` says."""
 
     name: str
+    """The name in the address (?preset=...), which also groups the runs."""
     title: str
     help: str
     story: str
     titles: tuple[str, str]
+    """The titles above the two runs."""
     adaptive: Experiment
+    """The experiment of the second run."""
     recorded: tuple[str, str]
+    """The names of the recordings of both runs in assets/lessons/runs, which are played at once."""
     first: Change | None = None
+    """How the first run differs from the second. None: its attacker is naive."""
 
     @property
     def pair(self) -> tuple[Experiment, Experiment]:
-        """The experiment against an attacker who knows nothing of the client, or changed by `first`, and as it is."""
+        """The experiments of the first and of the second run."""
         if self.first:
             return self.adaptive.model_copy(update=self.first.of(self.adaptive)), self.adaptive
         return self.adaptive.model_copy(update={"assume": Assumptions(adaptive=False)}), self.adaptive
 
 
 class WhatIf(Base):
-    """A question that follows from a run: its words and what it changes."""
+    """A question that follows from a run: its text, and the change that answers it."""
 
     title: str
     about: str
@@ -63,29 +67,29 @@ class WhatIf(Base):
 
 
 class WhatIfs(Base):
-    """The questions that name a plug-in."""
+    """The questions that name a plug-in; the comment says when each is asked."""
 
-    eight: WhatIf  # more pictures in one update
-    summed: WhatIf
-    local: WhatIf  # where a gradient is sent
-    plain: WhatIf  # where none is
-    pruned: WhatIf  # where a gradient is sent
-    filtered: WhatIf  # where none is: as frameworks do it
-    connected: WhatIf  # where the model has no width
-    watched: WhatIf  # for many rounds, where an attacker can put them together
-    colluding: WhatIf  # where an attacker can make use of another phone
-    exact: WhatIf  # of several pictures
-    learned: WhatIf  # of pictures that have the form of those that a generator was trained on
-    staged: WhatIf  # after that
-    taught: WhatIf  # after that
-    unlearned: WhatIf  # after that
-    undone: WhatIf  # where a network was trained to undo such updates
-    coarse: WhatIf  # behind a protection
-    between: WhatIf  # where phones train for many steps
+    eight: WhatIf  # always: more pictures in one update
+    summed: WhatIf  # always: the updates of several clients are added up
+    local: WhatIf  # if a gradient is sent
+    plain: WhatIf  # if no gradient is sent
+    pruned: WhatIf  # if a gradient is sent
+    filtered: WhatIf  # if no gradient is sent: a protection as frameworks offer it
+    connected: WhatIf  # if the model has no field `width`
+    watched: WhatIf  # if an attacker can combine many rounds
+    colluding: WhatIf  # if an attacker can use the gradient of another client
+    exact: WhatIf  # if there are several pictures
+    learned: WhatIf  # if the pictures have the form of those on which a generator was trained
+    staged: WhatIf  # after `learned`
+    taught: WhatIf  # after `staged`
+    unlearned: WhatIf  # after `taught`
+    undone: WhatIf  # if a network was trained to undo such updates
+    coarse: WhatIf  # with a protection
+    between: WhatIf  # if clients train for many local steps
 
 
 class Search(Base):
-    """An attack that searches, and the activation with which it finds most."""
+    """An attack that searches, and the activation of the network with which it works best."""
 
     title: str
     activation: str
@@ -95,75 +99,85 @@ class Search(Base):
 class Verify(Base):
     """How the networks of the page Architecture are attacked: by equations, and by one of two searches."""
 
-    network: Part  # the model that takes a network as text
+    network: Part
+    """The model that reads a network as text."""
     equations: Part
-    jointly: Part  # the same, of networks whose layers alone have too few
-    searches: tuple[Search, Search]  # of shallow networks, and of deep ones
+    """The attack that solves equations layer by layer."""
+    jointly: Part
+    """The attack that solves the equations of all layers together, if a single layer has too few."""
+    searches: tuple[Search, Search]
+    """The search for shallow networks, and the search for deep networks."""
 
 
 class Deployed(Base):
-    """Protections as frameworks offer them, compared by one link: what all arms share, and each protection by its name there."""
+    """A comparison of protections as frameworks offer them, which one link opens."""
 
     title: str
     help: str
     experiment: Experiment
+    """What all variants have in common."""
     presets: dict[str, Part]
+    """Name of a protection in its framework -> the protection."""
 
 
 class Compare(Base):
-    """Where the page Compare begins: what all arms share, and what is chosen in its menus.
-
-    recorded  names the recordings in assets/lessons/runs of what it would run, which are played at once
-    deployed  another comparison, a link away
-    """
+    """What the page Compare shows first."""
 
     experiment: Experiment
+    """What all variants have in common."""
     protections: tuple[str, ...]
+    """The chosen protections, by id."""
     attacks: tuple[str, ...]
+    """The chosen attacks, by id."""
     answered: str
-    swept: str  # a protection and its number
-    accuracy_cost_attack: str  # the attack whose leakage stands beside the accuracy
+    swept: str
+    """The protection and its field that is varied."""
+    accuracy_cost_attack: str
+    """The attack whose leakage stands beside the accuracy."""
     recorded: tuple[str, ...]
+    """The names of the recordings in assets/lessons/runs of this comparison, which are played at once."""
     deployed: Deployed
+    """Another comparison, which a link opens."""
 
 
 class TrainingLinks(Base):
-    """By which attack a trained model is attacked, and how attackers are trained.
-
-    attack     for most models ...
-    attack_of  ... others by the model's id
-    attackers  in words -> the fields of an `InverterTraining` that are not as usual; the first is chosen
-    """
+    """The attacks on trained models, and the trainings of attackers."""
 
     attack: str
+    """The attack on a trained model, by id."""
     attack_of: dict[str, str]
+    """Id of a model -> the id of the attack on it, if that is not `attack`."""
     attackers: dict[str, dict[str, int | float]]
+    """Title -> the fields of an `InverterTraining` that differ from their defaults; the first is chosen."""
 
 
 class AskedKind(Base):
-    """A kind of picture that the page Ask asks about: pictures of the gallery by id, and whether they are in colour (3 channels).
-
-    `label`: what the label of such a picture may be to the person it is about, to follow "such a label may be"; empty: nothing private.
-    """
+    """A kind of picture on the page Ask."""
 
     title: str
     channels: Channels
     pictures: tuple[str, ...]
+    """The ids of the pictures in the gallery."""
     label: str = ""
+    """What the label may reveal about a person, to follow "such a label may be". Empty: nothing private."""
 
 
 class Ask(Base):
-    """What the answers of the page Ask stand for."""
+    """The meaning of the answers on the page Ask."""
 
     kinds: dict[str, AskedKind]
-    several: Part  # local steps before a phone sends
-    added_up: Part  # the updates of several phones
-    stands_still: Part  # a server that sends the same model round after round ...
-    watched: int  # ... so many times
+    several: Part
+    """The protocol with several local steps."""
+    added_up: Part
+    """The aggregation that adds up the updates of several clients."""
+    stands_still: Part
+    """The protocol of a server that sends the same model in every round."""
+    watched: int
+    """In how many rounds that server sends the same model."""
 
 
 class SimpleNetwork(Base):
-    """A network of the Lab's simple form, and by which attack it is attacked: one picture, several, or behind a protection."""
+    """A network of the Lab's simple form, and the attacks on it: for one picture, for several, and with a protection."""
 
     title: str
     about: str
@@ -174,10 +188,11 @@ class SimpleNetwork(Base):
 
 
 class Strength(Base):
-    """A protection with its strength, and what the attacker does who knows it; empty: the usual."""
+    """A protection with its strength."""
 
     defense: Part
     strategy: str = ""
+    """The adaptive attacker's strategy; empty: the default."""
 
 
 class SimpleProtection(Base):
@@ -189,19 +204,18 @@ class SimpleProtection(Base):
     strong: Strength
 
     def strengths(self) -> dict[str, Strength]:
-        """By their names, the weakest first."""
+        """Return the three strengths by name, the weakest first."""
         return {"weak": self.weak, "middle": self.middle, "strong": self.strong}
 
 
 class SimpleForm(Base):
-    """What the Lab's simple form offers: networks and protections by the names in its own settings, and how many pictures.
-
-    local  how the phone trains that takes several steps before it sends
-    """
+    """The choices of the Lab's simple form."""
 
     networks: dict[str, SimpleNetwork]
     local: Part
+    """The protocol with several local steps."""
     counts: tuple[int, ...]
+    """The numbers of pictures."""
     protections: dict[str, SimpleProtection]
 
 
@@ -219,5 +233,5 @@ class Prepared(Base):
 
 @cache
 def prepared() -> Prepared:
-    """All of it, read once. Raises SpecError, naming the first field that is wrong."""
+    """Return the contents of the file, read once; raise SpecError with the first field that is wrong."""
     return parse_as(FILE.read_bytes(), Prepared, "a file of prepared experiments")

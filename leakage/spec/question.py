@@ -1,4 +1,4 @@
-"""The question of the page Ask as plain data: whose pictures, how they are sent and protected, who attacks; and its experiments."""
+"""The question of the page Ask as plain data: pictures, training, protection and attacker; and the experiments that answer it."""
 
 import re
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ CALLED: tuple[Called, ...] = get_args(Called)
 CLIENTS: tuple[Clients, ...] = get_args(Clients)
 COUNTS: tuple[Count, ...] = get_args(Count)
 MINUTES: tuple[Minutes, ...] = get_args(Minutes)
-GROUPS: dict[int, int] = {1: 1, 5: 3, 30: 6}  # minutes -> groups of other people, and other seeds, that are tried
+GROUPS: dict[int, int] = {1: 1, 5: 3, 30: 6}  # minutes -> how many groups of people, each with its own seed, are tried
 LAST_SEED = 2**31 - 1
-MOST = 16  # pictures in what the server sees
+MOST = 16  # the most pictures in one sum
 MOST_ROUNDS = 100_000
 ATTACKERS: dict[Attacker, str] = {
     "knows": "The people who run the server. They know how the phones protect themselves.",
@@ -33,50 +33,47 @@ STEPS = {"one": "One step, then it sends (FedSGD)", "several": "Several steps by
 
 
 class Question(Base):
-    """What somebody wants to know who decides on federated learning.
-
-    Args:
-        called: what takes part, in the reader's words.
-        clients: whose updates are added up before the server sees them; 1: one by itself.
-        colluding: how many of them work with the server, which subtracts what they sent.
-        each: pictures on every phone.
-        rounds: how many times each phone sends an update; the privacy budget is stated for so many.
-        channels: of own pictures: 1 where all are grey.
-        epsilon: the privacy budget by which the protection was asked for; None: it was chosen by its strength.
-    """
+    """What a person who decides on federated learning wants to know."""
 
     who: Who = "faces"
     channels: Channels = 3
+    """The channels of uploaded pictures: 1 if all are grey."""
     called: Called = "phones"
+    """The clients in the reader's words."""
     clients: Clients = Field(default=1, validation_alias=also_as_before("clients"))
+    """How many clients' updates are added up before the server sees them; 1: the server sees a single update."""
     colluding: int = Field(default=0, ge=0, le=11)
+    """How many of these clients work with the server, which subtracts their updates."""
     each: Count = 1
+    """How many pictures each client has."""
     steps: Literal["one", "several"] = "one"
     rounds: int = Field(default=1, ge=1, le=MOST_ROUNDS)
+    """How many updates each client sends; the privacy budget is stated for all of them."""
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     epsilon: float | None = Field(default=None, gt=0, le=200)
+    """The privacy budget by which the protection was chosen. None: it was chosen by its strength."""
     attacker: Attacker = "knows"
     minutes: Minutes = 5
     seed: int = Field(default=1, ge=0, le=LAST_SEED)
 
     @property
     def honest(self) -> int:
-        """Phones whose updates are in the sum that the server is left with."""
+        """How many clients' updates are in the sum after the server has subtracted those of the colluding clients."""
         return max(1, self.clients - self.colluding)
 
     @property
     def uploads(self) -> int:
-        """How many of one phone the server has in the end: as many as were asked about, and all that it watches."""
+        """How many updates of one client the server receives: as many as the question says, and at least as many as it watches."""
         return max(self.rounds, prepared().ask.watched) if self.attacker == "still" else self.rounds
 
     @property
     def pictures(self) -> int:
-        """How many are in what the server sees."""
+        """How many pictures are in the sum that the server sees."""
         return self.honest * self.each
 
 
 def in_words_of(question: Question, text: str) -> str:
-    """A text about phones in the words of the question.
+    """Return a text about phones with the word that the question uses for the clients.
 
     >>> in_words_of(Question(called="clinics"), "Phones send updates; a phone waits.")
     'Clinics send updates; a clinic waits.'
@@ -90,14 +87,14 @@ def in_words_of(question: Question, text: str) -> str:
 
 
 def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
-    """The scenario for every group of people that is tried, each with pictures, weights and randomness of its own; without its attack.
+    """Return an experiment for each group of people, with its own pictures and seed; the attack is not chosen yet.
 
     Args:
         question: what is asked.
-        own: pictures that were uploaded, for a question about these.
+        own: the uploaded pictures, for a question about these.
 
     Raises:
-        SpecError: where there are not enough pictures, or too many in one update.
+        SpecError: if there are too few pictures, or too many in one sum.
     """
     asked, total = prepared().ask, question.pictures
     pool = own if question.who == "own" else _pool(question.who, total)
@@ -119,14 +116,14 @@ def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
     count = GROUPS[question.minutes] if total < len(pool) or question.who != "own" else 1
     return [
         base.model_copy(
-            update={"pictures": tuple(pool[(group * total + place) % len(pool)] for place in range(total)), "seed": question.seed + group}
+            update={"pictures": tuple(pool[(group * total + index) % len(pool)] for index in range(total)), "seed": question.seed + group}
         )
         for group in range(count)
     ]
 
 
 def _refusal(question: Question, total: int, here: int) -> str:
-    """Why so many pictures cannot be asked about; "" where they can."""
+    """Return why the question cannot be answered with `total` pictures in a sum and `here` available; "" if it can."""
     if question.colluding >= question.clients:
         return f"Of {question.clients} phones at most {question.clients - 1} can work with the server; given were {question.colluding}."
     if total > MOST:
@@ -137,15 +134,15 @@ def _refusal(question: Question, total: int, here: int) -> str:
 
 
 def _pool(kind: str, total: int) -> list[Picture]:
-    """The pictures of a kind; where one update takes more than there are, those of other kinds follow."""
+    """Return the pictures of a kind, followed by those of other kinds if there are fewer than `total`."""
     kinds = prepared().ask.kinds
-    own = list(kinds[kind].pictures)
+    wanted = list(kinds[kind].pictures)
     others = [id for name, other in kinds.items() if name != kind for id in other.pictures]
-    return [Picture(id=id) for id in (own if len(own) >= total else [*own, *others])]
+    return [Picture(id=id) for id in (wanted if len(wanted) >= total else [*wanted, *others])]
 
 
 def strangers(question: Question) -> int:
-    """How many of the pictures of one update are of other kinds, as there are too few of the one asked about."""
+    """Return how many pictures of one sum are of other kinds, because there are too few of the kind asked about."""
     return 0 if question.who == "own" else max(0, question.pictures - len(prepared().ask.kinds[question.who].pictures))
 
 
@@ -155,5 +152,5 @@ def _added_up(clients: int) -> Part | None:
 
 
 def parse_question(text: str | bytes | dict[str, object]) -> Question:
-    """A Question from JSON. Raises SpecError."""
+    """Return a Question from JSON; raise SpecError with the first wrong field."""
     return parse_as(text, Question, "a question")

@@ -1,4 +1,4 @@
-"""What a model, its protections and the pictures of a local step do not allow together, from what plug-ins declare. No torch."""
+"""Reasons to refuse a combination of model, protections and pictures, from the declarations of plug-ins. No torch."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,26 +7,34 @@ from typing import Any
 from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry
 from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS
 
-MAX_CLASSES = 10_000  # of a network; LFW, the largest of our data sets, has 5,749 people
-CLASSES_OF = {"cifar100": 100, "faces": 40, "lfw": 5749}  # of sources of pictures; all others have 10
+MAX_CLASSES = 10_000  # of a network; LFW, the data set with the most classes here, has 5,749 people
+CLASSES_OF = {"cifar100": 100, "faces": 40, "lfw": 5749}  # source of pictures -> its number of classes; the others have 10
 
 
 def classes_of(source: str) -> int:
-    """How many classes the pictures of a source are sorted into."""
+    """Return the number of classes of a source of pictures."""
     return CLASSES_OF.get(source, 10)
 
 
 @dataclass(frozen=True)
 class LocalSteps:
-    """The local steps of a client: how many pictures the smallest and the largest of them has, and the side of a picture in pixels."""
+    """The number of pictures in the local steps of a client, and their size."""
 
     fewest: int
+    """The number of pictures in the smallest step."""
     most: int
+    """The number of pictures in the largest step."""
     size: int
+    """The side of a picture, in pixels."""
 
     @staticmethod
     def of(pictures: int, mini_batch: int, size: int) -> "LocalSteps":
-        """Those of a client with so many pictures, taken in their order `mini_batch` at a time; 0: all at once.
+        """Return the local steps of a client that takes its pictures in mini-batches.
+
+        Args:
+            pictures: how many pictures the client has.
+            mini_batch: how many pictures a step takes; 0: all.
+            size: the side of a picture, in pixels.
 
         >>> LocalSteps.of(5, 2, 32)
         LocalSteps(fewest=1, most=2, size=32)
@@ -38,9 +46,14 @@ class LocalSteps:
 def refusals(
     model: ModelEntry, fields: dict[str, Any], defenses: Sequence[DefenseEntry], steps: LocalSteps, *, batch_statistics: bool
 ) -> Iterator[str]:
-    """Why the engine would refuse this: protections in the order in which they act, on a model with these fields.
+    """Yield the reasons for which the engine would refuse this combination.
 
-    `batch_statistics`: BatchNorm, which a model says by its field `norm` that it has, takes those of a local step's pictures.
+    Args:
+        model: the model.
+        fields: its fields; it has BatchNorm if `norm` is "batch".
+        defenses: the protections, in the order in which they act.
+        steps: the local steps.
+        batch_statistics: whether BatchNorm uses the statistics of the pictures of a local step.
     """
     for entry in defenses:
         yield from (words for needed, words in entry.needs_structure.items() if needed not in model.structure)
@@ -56,20 +69,20 @@ def refusals(
 
 
 def unreadable(model: ModelEntry, attack: AttackEntry, *, labels: bool) -> Iterator[str]:
-    """Why the attack cannot do without labels that are not granted."""
+    """Yield why the attack needs granted labels, if it does and they are not granted."""
     if attack.reads_labels and not labels and "linear" not in model.structure:
         yield NO_LABELS
 
 
 def head_refusals(task: str, outputs: int, loss: str, labels: Sequence[int], *, classes: int) -> Iterator[str]:
-    """Why a network cannot have these outputs.
+    """Yield the reasons for which a network cannot have these outputs, this loss or these labels.
 
     Args:
-        task: of the experiment: "classes" for one output for each class.
-        outputs: how many classes it is to tell apart, 0 for as many as its pictures have.
-        loss: what it is trained by.
-        labels: of the pictures.
-        classes: how many the pictures are sorted into.
+        task: the task of the experiment: "classes" for one output for each class.
+        outputs: the number of outputs; 0: as many as the pictures have classes.
+        loss: the loss of the network.
+        labels: the labels of the pictures.
+        classes: the number of classes of the pictures.
 
     Yields:
         A sentence with the remedy for each reason.
@@ -88,13 +101,13 @@ def head_refusals(task: str, outputs: int, loss: str, labels: Sequence[int], *, 
 
 
 def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes: int) -> Iterator[str]:
-    """Why a phone with this picture cannot be the accomplice.
+    """Yield the reasons for which the client with this picture cannot work with the attacker.
 
     Args:
-        source: where its picture is from.
-        label: its class, where that is not the one it has there.
-        shared: whether it is among the private pictures.
-        classes: how many classes the model tells apart, 0 for a model of one output.
+        source: the source of its picture.
+        label: the label of its picture; None: the label that the picture has in its source.
+        shared: whether the picture is among the private pictures.
+        classes: the number of classes of the model; 0 for a model with one output.
 
     Yields:
         A sentence with the remedy for each reason.

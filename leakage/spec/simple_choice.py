@@ -1,4 +1,4 @@
-"""The Lab's simple form as data: what its seven choices ask for, and which choice, if any, asks for a given experiment. No torch."""
+"""The Lab's simple form as data: the experiment of a choice, and the choice of an experiment. No torch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,17 +17,20 @@ STRENGTHS: tuple[StrengthName, ...] = get_args(StrengthName)
 
 @dataclass(frozen=True)
 class SimpleChoice:
-    """What is chosen in the simple form, besides the pictures. Without a protection (NONE) `strength` says nothing."""
+    """The choices in the simple form, apart from the pictures."""
 
     network: str
     count: int
+    """How many pictures are attacked."""
     protection: str = NONE
     strength: StrengthName = "middle"
+    """The strength of the protection; without effect if the protection is NONE."""
     adaptive: bool = True
-    local: bool = False  # the phone takes several steps before it sends
+    local: bool = False
+    """Whether the client takes several local steps before it sends."""
 
     def experiment(self, pictures: tuple[Picture, ...]) -> Experiment:
-        """What it asks for."""
+        """Return the experiment of this choice with these private pictures."""
         network, strength = prepared().simple.networks[self.network], self._strength()
         attack = network.protected if strength else network.single if self.count == 1 else network.several
         strategy = strength.strategy if strength and self.adaptive else ""
@@ -47,7 +50,7 @@ class SimpleChoice:
 
 
 def choices(count: int) -> Iterator[SimpleChoice]:
-    """Everything that can be chosen for so many pictures."""
+    """Yield every choice for this number of pictures."""
     form = prepared().simple
     for network, adaptive, local in product(form.networks if count in form.counts else (), (True, False), (False, True)):
         yield SimpleChoice(network, count, adaptive=adaptive, local=local)
@@ -56,7 +59,7 @@ def choices(count: int) -> Iterator[SimpleChoice]:
 
 
 def nearest_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
-    """The choice that asks for most of what this experiment asks for; None where no number of pictures of the form is this one's."""
+    """Return the choice whose experiment is most similar; None if the form does not offer this number of pictures."""
     wanted = experiment.model_dump()
 
     def alike(choice: SimpleChoice) -> tuple[int, int]:
@@ -68,7 +71,7 @@ def nearest_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | Non
 
 
 def find_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
-    """The choice that asks for just this experiment; None where the simple form cannot show it."""
+    """Return the choice of exactly this experiment; None if the simple form cannot express it."""
     ids = [part.id for _, part in experiment.parts()]
     try:
         wanted = with_usual_unnamed(experiment, known).resolve(known)

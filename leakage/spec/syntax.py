@@ -8,30 +8,30 @@ from leakage.networks import grammar
 from leakage.spec.words import short_repr
 
 NAME, MOST_NAMES = re.compile(r"[\w.*?]{1,100}", re.ASCII), 50
-TENSORS = (
-    "Write names apart by spaces: `linear.weight`; patterns: `*.bias`; or `first` and `last` for the tensors of the first and last layer."
-)
+TENSORS = "Separate names by spaces: `linear.weight`; patterns: `*.bias`; or `first` and `last` for the tensors of these layers."
 
 
 @dataclass(frozen=True)
 class Syntax:
-    """One kind of text. Both functions raise ValueError with a sentence for whoever wrote the text.
-
-    canonical    the text in the one spelling that is stored
-    check_fit    (text, image_shape, outputs): whether it goes with pictures (C, H, W) and so many outputs
-    grammar      what may be written, in Markdown; forms: the same as a list of examples
-    """
+    """One kind of text. Both functions raise ValueError with a sentence for the author of the text."""
 
     canonical: Callable[[str], str]
+    """Returns the text in the form that is stored."""
     check_fit: Callable[[str, tuple[int, int, int], int], None]
+    """Called with the text, the shape (C, H, W) of a picture and the number of outputs; raises ValueError if they do not fit."""
     grammar: str
+    """What may be written, in Markdown."""
     forms: str
+    """The same as a list of examples."""
 
 
-def tensors(text: str) -> str:
-    """Names of tensors, or patterns, apart by spaces; each once. Raises ValueError.
+def canonical_tensors(text: str) -> str:
+    """Return names or patterns of tensors in the stored form: separated by one space, each once.
 
-    >>> tensors("linear.weight,  *.bias linear.weight")
+    Raises:
+        ValueError: if a name is not allowed, or there are too many.
+
+    >>> canonical_tensors("linear.weight,  *.bias linear.weight")
     'linear.weight *.bias'
     """
     words = list(dict.fromkeys(text.replace(",", " ").split()))
@@ -45,12 +45,20 @@ def tensors(text: str) -> str:
 
 SYNTAXES = {
     "network": Syntax(grammar.canonical, grammar.check_fit, grammar.GRAMMAR, grammar.FORMS),
-    "tensors": Syntax(tensors, lambda _text, _shape, _outputs: None, TENSORS, "`last` \\| `first` \\| `*.bias` \\| `linear.weight`"),
+    "tensors": Syntax(
+        canonical_tensors, lambda _text, _shape, _outputs: None, TENSORS, "`last` \\| `first` \\| `*.bias` \\| `linear.weight`"
+    ),
 }
 
 
 def read(syntax: str, value: object, where: str) -> str:
-    """A text in its one spelling. Raises ValueError naming the field."""
+    """Return a text in its stored form; raise ValueError with the field's name if it is not allowed.
+
+    Args:
+        syntax: a name of `SYNTAXES`.
+        value: the text.
+        where: the field, for the error message.
+    """
     if not isinstance(value, str):
         raise ValueError(f"{where}: allowed is a text, given was {short_repr(value)}.")
     try:

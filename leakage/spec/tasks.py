@@ -1,4 +1,4 @@
-"""What else a worker can be asked for, as plain data: a model to be trained, ranks to be measured. No torch."""
+"""The other tasks of a worker as plain data: to train a model or an attacker's network, and to measure ranks. No torch."""
 
 from typing import Annotated, Any, Literal
 
@@ -24,20 +24,20 @@ from leakage.spec.experiment import (
 )
 from leakage.spec.refusals import MAX_CLASSES, LocalSteps
 
-MANY = 500  # pictures at least, that a client holds of a whole data set: 50,000 among 100
+MANY = 500  # the least number of pictures of a client that trains on a whole data set: 50,000 among 100 clients
 
 
 class Training(Base):
-    """One model trained on the training pictures of a data set, by federated averaging; with one client: centrally, a round an epoch."""
+    """A model to be trained on a data set by federated averaging; with one client, centrally, where a round is an epoch."""
 
     version: Literal[1] = VERSION
     model: Part = Part(id="lenet")
     data: Literal["digits", "mnist", "cifar10"] = "mnist"
-    pictures: int = Field(default=0, ge=0, le=60_000)  # of the training pictures, from the first; 0: all that this machine has
+    pictures: int = Field(default=0, ge=0, le=60_000)  # how many of the training pictures, from the first; 0: all that this machine has
     rounds: int = Field(default=5, ge=1, le=1000)
     clients: int = Field(default=1, ge=1, le=100)
     local_epochs: int = Field(default=1, ge=1, le=20)
-    partition: Literal["iid", "shards"] = "iid"  # shards: two runs of the pictures sorted by class for each client
+    partition: Literal["iid", "shards"] = "iid"  # shards: each client gets two consecutive parts of the pictures sorted by class
     batch: int = Field(default=128, ge=1, le=1024)
     optimiser: Literal["sgd", "adam"] = "sgd"
     rate: float = Field(default=0.1, gt=0, le=10)
@@ -46,10 +46,10 @@ class Training(Base):
     decay: float = Field(default=5e-4, ge=0, le=0.1)
     augment: bool = False  # random shifts by up to 4 pixels and mirroring
     precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
-    # Both are left out of the JSON where they change nothing: what was trained before they came keeps its name.
+    # The JSON omits the next two fields at their defaults, so that models trained before these fields existed keep their names.
     defenses: tuple[Part, ...] = Field(default=(), max_length=4, exclude_if=lambda given: given == ())
-    server_rate: float = Field(default=1.0, gt=0, le=10, exclude_if=lambda given: given == 1)  # of the server's step along the mean of
-    # how far the clients' parameters moved; 1: it takes the mean of what they send
+    server_rate: float = Field(default=1.0, gt=0, le=10, exclude_if=lambda given: given == 1)
+    """The factor by which the server multiplies the mean change of the clients' parameters; 1: it takes the mean of their parameters."""
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
 
@@ -63,23 +63,23 @@ class Training(Base):
 
     @property
     def name(self) -> str:
-        """What its checkpoint is called: model and data in words, and a hash of everything."""
+        """The name of its checkpoint: model, data, and a hash of all fields except the time limit."""
         return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
 
     @property
     def _local_steps(self) -> LocalSteps:
-        """Those of its clients; a last batch of one picture is left out, but not where a batch or a client has no more than one."""
-        held = -(-self.pictures // self.clients) if self.pictures else MANY
-        last = (self.pictures - 1) % held + 1 if self.pictures else MANY  # the last client holds what is left
-        return LocalSteps(1 if 1 in (self.batch, last) else 2, min(self.batch, held), self.image_shape[1])
+        """The local steps of the clients; a last batch of one picture is left out unless every batch or client has just one."""
+        each = -(-self.pictures // self.clients) if self.pictures else MANY
+        last = (self.pictures - 1) % each + 1 if self.pictures else MANY  # the last client has the remaining pictures
+        return LocalSteps(1 if 1 in (self.batch, last) else 2, min(self.batch, each), self.image_shape[1])
 
     def resolve(self, catalog: Catalog) -> "Training":
-        """The same training with every field of the model and of the protections spelled out. Raises SpecError."""
+        """Return the training with the defaults of model and protections filled in; raise SpecError if it cannot run."""
         try:
             model = with_defaults(catalog, "model", self.model)
             defenses = tuple(with_defaults(catalog, "defense", part) for part in self.defenses)
             check_needs(catalog, model, defenses)
-            check_steps(catalog, model, defenses, self._local_steps, batch_statistics=True)  # as always while training
+            check_steps(catalog, model, defenses, self._local_steps, batch_statistics=True)  # as in every training
         except CatalogError as error:
             raise SpecError(str(error)) from None
         check_size(catalog, model, self.image_shape, self.num_classes)
@@ -87,17 +87,17 @@ class Training(Base):
 
 
 class InverterTraining(Base):
-    """An attacker's network trained to undo the updates of one model behind protections, on the training pictures of a data set."""
+    """An attacker's network, to be trained on a data set to reconstruct pictures from the updates of one model behind protections."""
 
     version: Literal[1] = VERSION
     model: Part = Part(id="lenet")
-    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of the victim's weights; empty: drawn by the seed, as an experiment's
+    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of the attacked model's weights; empty: drawn by the seed
     data: Literal["mnist", "cifar10"] = "mnist"
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     batch: int = Field(default=1, ge=1, le=8)  # pictures in an update
-    pictures: int = Field(default=20_000, ge=100, le=60_000)  # of the training pictures, from the first
+    pictures: int = Field(default=20_000, ge=100, le=60_000)  # how many of the training pictures, from the first
     epochs: int = Field(default=30, ge=1, le=1000)
-    features: int = Field(default=1024, ge=16, le=4096)  # numbers that an update is projected to
+    features: int = Field(default=1024, ge=16, le=4096)  # the size of the projection of an update
     hidden: int = Field(default=600, ge=16, le=4096)
     rate: float = Field(default=1e-3, gt=0, le=1)
     examples: int = Field(default=256, ge=1, le=4096)  # in one step
@@ -106,7 +106,7 @@ class InverterTraining(Base):
 
     @property
     def name(self) -> str:
-        """What it is called: the model, the data and the protections in words, and a hash of everything."""
+        """The name of the network: model, data, protections, and a hash of all fields."""
         behind = "-".join(part.id for part in self.defenses) or "plain"
         return f"{self.model.id}-{self.data}-{behind}-{self.digest()[:8]}"
 
@@ -116,8 +116,8 @@ class InverterTraining(Base):
 
     @property
     def experiment(self) -> Experiment:
-        """One phone whose updates it learns to undo. Raises nothing: `resolve` it."""
-        private = tuple(Picture(source=self.data, id=str(place)) for place in range(self.batch))
+        """An (unresolved) experiment with the client whose updates the network learns to undo."""
+        private = tuple(Picture(source=self.data, id=str(index)) for index in range(self.batch))
         return Experiment(
             pictures=private,
             size=28 if self.data == "mnist" else 32,
@@ -129,13 +129,13 @@ class InverterTraining(Base):
         )
 
     def resolve(self, catalog: Catalog) -> "InverterTraining":
-        """The same with every field of the model and of the protections spelled out. Raises SpecError."""
+        """Return the training with the defaults of model and protections filled in; raise SpecError if it cannot run."""
         resolved = self.experiment.resolve(catalog)
         return self.model_copy(update={"model": resolved.model, "defenses": resolved.defenses})
 
 
 class Ranks(Base):
-    """The ranks of what a network's convolutions, and its whole gradient, say about one picture, to be measured by singular values."""
+    """Ranks to be measured by singular values: of the equations of each convolution and of the whole gradient about one picture."""
 
     version: Literal[1] = VERSION
     network: Annotated[str, AfterValidator(canonical)]
@@ -155,17 +155,17 @@ class Ranks(Base):
 
     @property
     def layers(self) -> tuple[Map, ...]:
-        """The convolutions, whatever their size."""
+        """The convolutions, of any size."""
         return to_measure(self._maps())
 
     @property
     def seconds(self) -> float:
-        """How long it will take, about."""
+        """The expected time, in seconds."""
         return sum(seconds(layer) for layer in self.layers if not too_large(layer)) + gradient_seconds(self._maps())
 
     @property
     def directions(self) -> int:
-        """Of the picture that are moved to measure the rank of the whole gradient; 0: the network is too large for it."""
+        """In how many directions the picture is changed to measure the rank of the whole gradient; 0: the network is too large."""
         return gradient_directions(self._maps())
 
 
@@ -173,5 +173,5 @@ Task = Experiment | Training | InverterTraining | Ranks
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:
-    """A Training from JSON, as `parse`."""
+    """Return a Training from JSON; raise SpecError as `parse` does."""
     return parse_as(text, Training, "a training")

@@ -1,4 +1,4 @@
-"""What an experiment assumes, in words: what the phones do, what the attacker knows of it, finds out, was granted, and never sees."""
+"""The threat model of an experiment in words: what the phones do, and what the attacker knows, finds out, is granted and never sees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry,
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
 from leakage.spec.introduction import Introduction
-from leakage.spec.unimitated import asks, steps_left_out, used
+from leakage.spec.unimitated import describe_answer, describe_network, steps_left_out
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag, what it is about, what holds
@@ -19,30 +19,37 @@ Row = tuple[str, str, str]  # a tag, what it is about, what holds
 
 @dataclass(frozen=True)
 class ClientBehavior:
-    """What the phones do, as far as words need it. `steps`: local steps of each, None where it does not train by itself."""
+    """What the clients of an experiment do, for the texts about it."""
 
     protocol: ProtocolEntry
     fields: dict[str, Any]
+    """The fields of the protocol, defaults filled in."""
     steps: int | None
+    """Local steps of each client. None: the protocol has no local training."""
     clients: int
-    pictures: int  # of each phone
+    """How many clients are added up."""
+    pictures: int
+    """How many pictures each client has."""
     batch_norm: str
-    apart: str = ""  # of a sum: the tensors that arrive from each phone by itself, as they are named
-    other_sums: str = ""  # ... or what else reaches the attacker, in words
+    apart: str = ""
+    """The tensors that arrive from each client separately although the rest is added up. Empty: none."""
+    other_sums: str = ""
+    """What reaches the attacker beside the sum, in words. Empty: nothing."""
     receiver: str = Travels.receiver
+    """Where the sum arrives, in words."""
 
     @staticmethod
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
         entry = known.protocols.get(protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        clients, over = clients_of(aggregation, known), known.protocols.find(aggregation.id) if aggregation else None
+        clients, summing = clients_of(aggregation, known), known.protocols.find(aggregation.id) if aggregation else None
         given = aggregation.fields if aggregation else {}
-        own = {field.name: given.get(field.name, field.default) for field in over.fields} if over else {}
-        apart = " ".join(str(own[field.name]) for field in over.fields if field.syntax) if over else ""
-        laid = over.travels if over else Travels()
+        filled = {field.name: given.get(field.name, field.default) for field in summing.fields} if summing else {}
+        apart = " ".join(str(filled[field.name]) for field in summing.fields if field.syntax) if summing else ""
+        sums = summing.travels if summing else Travels()
         each = max(1, -(-pictures // clients))
         steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, laid.beside_sum(own, clients), laid.receiver)
+        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, sums.beside_sum(filled, clients), sums.receiver)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
@@ -51,55 +58,56 @@ class ClientBehavior:
 
     @property
     def name(self) -> str:
-        """The protocol by the field's term: FedAvg."""
+        """The field's term for the protocol, for example FedAvg."""
         return self.protocol.short
 
     @property
     def plain(self) -> bool:
-        """One gradient and no more."""
+        """Whether the client sends the gradient of one step, and nothing else."""
         return self.protocol.sends_gradient
 
     @property
     def mixed(self) -> bool:
-        """Whether every phone of a sum has BatchNorm statistics of its own: then the sum is the gradient of no single batch."""
+        """Whether each of several clients uses its own BatchNorm statistics, so that the sum is not the gradient of one batch."""
         return self.clients > 1 and self.batch_norm == "batch"
 
     def coincide(self, protections: Sequence[DefenseEntry | Part]) -> bool:
-        """Whether the naive and the adaptive attacker do the same: what arrives, divided by the number of phones, is the gradient itself.
+        """Return whether the naive and the adaptive attacker do the same.
 
-        Phones share the pictures evenly, so the mean of their gradients is that of one batch, unless BatchNorm mixes the pictures of each.
+        They do if what arrives, divided by the number of clients, is the gradient itself. The clients have equally many pictures, so the
+        mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client.
         """
         return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums
 
     @property
     def local_steps(self) -> str:
-        """What the phone does before it sends, for who imitates it."""
+        """The local steps in words, as the object of an attacker's imitation."""
         return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
 
     def describe(self, rounds: int = 1) -> str:
-        """The protocol with its settings, for the threat model table."""
+        """Return the protocol with its settings in words, for the threat model table; `rounds` is the number of rounds watched."""
         fields, words = dict(self.fields), [self.protocol.title]
         if self.steps is not None:
             epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
             batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
             words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
         if "rate" in fields:
-            rate, who = fields.pop("rate"), "the server steps" if self.receiver == Travels.receiver else "every phone steps"
-            words += [f"step size {rate:g}"] if self.steps is not None else [f"{who} by {rate:g}"] if rounds > 1 else []
+            rate, moves = fields.pop("rate"), "the server steps" if self.receiver == Travels.receiver else "every phone steps"
+            words += [f"step size {rate:g}"] if self.steps is not None else [f"{moves} by {rate:g}"] if rounds > 1 else []
         if "shuffled" in fields:
             words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
         return "; ".join([*words, *(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items() if value != 0)])
 
 
 def format_value(value: float | str) -> str:
-    """The value of a field for a reader: on and off, no spare zeros, words in quotes."""
+    """Return the value of a field as text: on or off, a number without trailing zeros, a word in quotes."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"“{value}”" if isinstance(value, str) else f"{value:g}"
 
 
 def counted(number: int, what: str) -> str:
-    """1 epoch, 5 epochs."""
+    """Return a number with its noun, which gets an s unless the number is 1: 1 epoch, 5 epochs."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
@@ -107,7 +115,7 @@ def counted(number: int, what: str) -> str:
 
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
-    """Whether the naive and the adaptive attacker of this experiment do the same; False where its protocol is gone."""
+    """Return whether the naive and the adaptive attacker of this experiment do the same; False if its protocol no longer exists."""
     if known.protocols.find(experiment.protocol.id) is None:
         return False
     return ClientBehavior.in_experiment(experiment, known).coincide(experiment.defenses)
@@ -121,14 +129,14 @@ def meaning(
     *,
     answers: Sequence[str] | None,
 ) -> str:
-    """What being adaptive (then `answers` says what is done about each protection), or naive, amounts to here."""
-    who = ATTACKERS["naive" if answers is None else "adaptive"]
+    """Say what the attacker does; `answers` says what it does about each protection (None: naive), `fields` are the attack's."""
+    attacker = ATTACKERS["naive" if answers is None else "adaptive"]
     if attack.learned:
-        return f"{who}: {asks(protections, knows=answers is not None)}"
-    answers = answers and [used(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
+        return f"{attacker}: {describe_network(protections, knows=answers is not None)}"
+    answers = answers and [describe_answer(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
     if attack.in_place_of_steps and behavior.steps not in (None, 1):
-        return f"{who}: {steps_left_out(attack, behavior.clients, protections, answers)}"
-    return f"{who}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
+        return f"{attacker}: {steps_left_out(attack, behavior.clients, protections, answers)}"
+    return f"{attacker}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
 
 
 def _adaptive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], answers: Sequence[str]) -> str:
@@ -154,8 +162,8 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
         wrong = ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
         return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
     if imitates(attack):
-        made = [words for name, words in attack.mistakes.items() if not fields.get(name)]
-        how = f"but {' and '.join(made)}" if made else "both mistakes repaired"
+        mistakes = [words for name, words in attack.mistakes.items() if not fields.get(name)]
+        how = f"but {' and '.join(mistakes)}" if mistakes else "both mistakes repaired"
         return f"it imitates the phone, {how}.{unknown}"
     travels = behavior.protocol.travels
     if behavior.steps == 1 and travels.one_step:
@@ -166,12 +174,19 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
 
 
 def imitates(attack: AttackEntry) -> bool:
-    """Whether even the naive attacker imitates the phone, only wrongly."""
+    """Return whether the naive attacker of this attack imitates the client too, with mistakes."""
     return bool(attack.mistakes)
 
 
 def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
-    """What the attacker knows, finds out, was granted, and never sees."""
+    """Return the rows of the threat model table: what the attacker knows, finds out, is granted and never sees.
+
+    Args:
+        experiment: the experiment.
+        known: the plug-ins.
+        meta: the first event of the run; None before the run has started.
+        note: the notes of the attack's answer; empty before the run has ended.
+    """
     model, granted = known.models.get(experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
     weights = meta.knowledge.weights if meta else experiment.checkpoint or "untrained"
@@ -208,10 +223,9 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         *_own_verdict(note),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
-        told = adaptive
         fields = ", ".join(f"{name} {format_value(value)}" for name, value in part.fields.items())
-        what = used(attack, defense, answer) if told else "not known: the update is taken as it came"
-        rows.append(("knows" if told else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
+        what = describe_answer(attack, defense, answer) if adaptive else "not known: the update is taken as it came"
+        rows.append(("knows" if adaptive else "does not know", "The protection", f"{defense.title} ({fields}): {what}"))
     if meta and meta.knowledge.batch_norm:
         rows.append(("knows", "BatchNorm", BATCH_NORM[experiment.batch_norm].sentence))
         given = experiment.assume.statistics
@@ -224,13 +238,13 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
 
 
 def _model(entry: ModelEntry, model: Part) -> str:
-    """The model's title, and in quotes what its user wrote."""
+    """Return the model's title, followed by the free texts in its fields, in quotes."""
     texts = [format_value(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
     return " ".join([entry.title, *texts])
 
 
 def _sum(behavior: ClientBehavior) -> list[Row]:
-    """Who else is in the sum that arrives."""
+    """Return the row about the sum that arrives; none without an aggregation."""
     if behavior.clients == 1:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
@@ -241,15 +255,15 @@ def _sum(behavior: ClientBehavior) -> list[Row]:
 
 
 def _accomplice(picture: Picture | None) -> list[Row]:
-    """Who works with the attacker."""
+    """Return the row about the client that works with the attacker; none if there is no such client."""
     if picture is None:
         return []
-    told = f"it works with the attacker, who so knows its picture ({picture.source} {picture.id}) and its gradient in every round"
-    return [("granted", "Another phone colludes", told)]
+    sentence = f"it works with the attacker, who so knows its picture ({picture.source} {picture.id}) and its gradient in every round"
+    return [("granted", "Another phone colludes", sentence)]
 
 
 def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
-    """Whether it owns other pictures of every class, and what it did with them; `note` is empty until the run has ended."""
+    """Return the row about other pictures of every class, and what the attack did with them; none if they were not granted."""
     if not experiment.assume.examples:
         return []
     used = f"; it started from {note['begins']}" if "begins" in note else "; this attack starts from no picture" if note else ""
@@ -257,14 +271,14 @@ def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
 
 
 def _rounds(experiment: Experiment) -> str:
-    """How long the attacker has listened, and which round it attacks."""
+    """Say how many rounds the attacker has watched, and which of them it attacks."""
     if experiment.rounds == 1:
         return "1, which is attacked"
     return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
 
 
 def _own_verdict(note: dict[str, Any]) -> list[Row]:
-    """Whether the attack knows by itself that it was right, where it can."""
+    """Return the row about the attack's own proof that its answer is right; none if the attack gives no proof."""
     if "lambda" not in note:
         return []
     rule = "the share of units that are on or off just as its pictures would have them, a half at random"
@@ -273,7 +287,7 @@ def _own_verdict(note: dict[str, Any]) -> list[Row]:
 
 
 def _labels(note: dict[str, Any]) -> str:
-    """The rule that read the labels, and how sure it is."""
+    """Say which rule read the labels, and how probably it is right."""
     rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
     if certainty is None:
         return rule

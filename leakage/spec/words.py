@@ -1,24 +1,22 @@
-"""Words that the whole house shares: choices of an experiment that are no plug-ins, and what a run came to; refusals. No torch."""
+"""Texts that several packages use: choices of an experiment that are no plug-ins, verdicts on runs, and refusals. No torch."""
 
 from dataclasses import dataclass
 from reprlib import Repr
 
-SHORT = Repr()  # of what somebody else wrote: files may hold anything, a sentence has a line
+SHORT = Repr()  # of values that a user wrote, which may be of any length; a sentence shows one line
 SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 80
 
 
 @dataclass(frozen=True)
 class Words:
-    """One choice.
-
-    menu    as a menu offers it
-    short   in a list of what runs have in common, after what it is about
-    sentence  as the threat model table states it
-    """
+    """The texts of one choice."""
 
     menu: str
+    """How a menu offers the choice."""
     short: str
+    """The choice in a list of what several runs have in common, after the name of the setting."""
     sentence: str
+    """The choice in the threat model table."""
 
 
 TASKS = {
@@ -34,7 +32,7 @@ TASKS = {
         "one output, {1}; the label is the opposite of what the network says, as R-GAP's authors ran it",
     ),
 }
-LOSSES = {  # of one output; cross-entropy is the only one of several
+LOSSES = {  # of a model with one output; a model with several outputs has cross-entropy
     "cross-entropy": Words("Logistic (cross-entropy)", "cross-entropy", "logistic loss"),
     "exponential": Words("Exponential", "exponential loss", "exponential loss exp(-margin)"),
     "hinge": Words("Hinge", "hinge loss", "hinge loss max(0, 1 - margin): a picture whose margin is met changes nothing in what is sent"),
@@ -55,8 +53,8 @@ STATISTICS = {
     "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
 }
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
-KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know it (naive)"}  # the same, as a menu offers it
-# Menus of plug-ins go group by group: their titles begin with what they do. What begins otherwise comes last.
+KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know it (naive)"}  # the same attackers in a menu
+# A menu lists plug-ins by these groups, in which titles begin alike. Other titles come last.
 GROUPS = {
     "attack": ("Guess and compare", "Solve", "Ask"),
     "model": ("Small", "Fully connected", "Deep", "Network for equations"),
@@ -66,22 +64,22 @@ GROUPS = {
 NAIVELY = "it takes what arrives for a plain gradient."
 DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive: {NAIVELY}"
 
-# What an attack showed of the private pictures, worst first. Of one that showed nothing no more is known than that.
+# The verdicts on an attack, worst for privacy first. The last verdict says only that this attack showed nothing.
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
-CUT_SHORT = "stopped: no verdict"  # it was stopped before its answer, and showed nothing until then
-INAPPLICABLE = "does not apply"  # no verdict: the attack cannot work on this setting, whatever the pictures are, and was not tried
+CUT_SHORT = "stopped: no verdict"  # the attack was stopped before its answer, and had shown nothing until then
+INAPPLICABLE = "does not apply"  # no verdict: the attack cannot work on this setting with any picture, and was not tried
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
 MEANING = {
-    RECOGNIZABLE: "Whoever is in the picture can be seen by whoever holds the update, although the picture never left the phone.",
-    SINGLED_OUT: "By eye there may be little to see. But whoever has candidates for the private picture can tell from the guess which of "
-    "them it is: that singles somebody out, and is a leak.",
+    RECOGNIZABLE: "The people running the server can see who is in the picture, although the picture never left the phone.",
+    SINGLED_OUT: "By eye there may be little to see. But an attacker with candidates for the private picture can tell from the guess which "
+    "of them it is. That singles somebody out, and is a leak.",
     PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
     NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
     INAPPLICABLE: "This attack cannot work on this setting, whatever the pictures are. It was not tried, and says nothing of what leaks.",
     CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
 }
 
-# Why a setting is refused, by whoever meets it first: before a run from what plug-ins declare, in the engine from the model itself.
+# Reasons to refuse a setting: checked before a run from the declarations of plug-ins, and in the engine from the model itself.
 MIXED = (
     "{} limits what each picture says alone, and BatchNorm with the statistics of the batch mixes the pictures. "
     "Choose its stored statistics, or a model with GroupNorm."
@@ -94,12 +92,12 @@ NO_LABELS = "Reading labels needs a linear last layer; this model has none. Gran
 
 
 def short_repr(value: object) -> str:
-    """A value as a sentence repeats it: in one line, its middle left out where it is long.
+    """Return a value as text for a sentence: in one line, without its middle if it is long.
 
     >>> short_repr("a word")
     "'a word'"
     >>> len(short_repr(["x" * 1000] * 1000))
     79
     """
-    text = SHORT.repr(value)  # of many parts: each is short, not all together
+    text = SHORT.repr(value)  # every part is short, but many parts together may be long
     return text if len(text) <= SHORT.maxstring else f"{text[:50]} … {text[-26:]}"
