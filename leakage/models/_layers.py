@@ -1,4 +1,4 @@
-"""Layers that are cheap to differentiate twice, as every gradient-matching attack does. Their numbers are those of torch.nn's."""
+"""Layers whose second derivatives are cheap, as gradient-matching attacks need them. Their outputs equal those of torch.nn."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,23 +9,23 @@ from torch.nn import functional as F
 from leakage.engine.chain_layer import Residual
 from leakage.models._parts import ACTIVATIONS
 
-SMALL = 20_000  # a convolution that reads at most so many numbers, repetitions counted, is 1.4 times as fast as one matrix product
+SMALL = 20_000  # a convolution that reads at most this many numbers (with repetitions) is 1.4 times as fast as a matrix product
 PADDINGS = ("zeros", "circular")
-PADDING_HELP = "What lies beyond the edges of a picture: black (zeros), or the picture again (circular), so that no place is special."
+PADDING_HELP = "What lies beyond the edges of a picture: black (zeros), or the picture again (circular), so that no position is special."
 NORMS = ("batch", "group", "none")
 NORM_HELP = "What follows every convolution: BatchNorm mixes the pictures of a batch, GroupNorm treats each alone, none changes nothing."
-GROUPS = (32, 16, 8, 4, 2)  # of GroupNorm: the most that leave at least MEMBERS channels in each
+GROUPS = (32, 16, 8, 4, 2)  # possible numbers of groups in GroupNorm; each group has at least MEMBERS channels
 MEMBERS = 4
 
 
 class Conv2d(nn.Conv2d):
-    """A convolution with square filters and one group, zeros or the picture itself around it; a single matrix product where it is small."""
+    """A convolution with square filters and one group; computed as a single matrix product if it is small."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.convolve(x, self.weight, self.bias)
 
     def convolve(self, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        """This convolution, with any weight (O, C, size, size) and bias (O,)."""
+        """Compute this convolution of x (B, C, H, W) with another weight (O, C, size, size) and bias (O,)."""
         size, step, edge = self.kernel_size[0], self.stride[0], int(self.padding[0])
         if edge and self.padding_mode == "circular":
             x, edge = F.pad(x, (edge, edge, edge, edge), mode="circular"), 0
@@ -41,7 +41,7 @@ class Conv2d(nn.Conv2d):
 class ConvNorm(Conv2d):
     """A convolution followed by its child `norm`: BatchNorm, GroupNorm, or nothing.
 
-    Where BatchNorm uses its stored statistics (eval mode) both are one convolution, with scaled weights.
+    If BatchNorm uses its stored statistics (eval mode), both are computed as one convolution with scaled weights.
     """
 
     def __init__(  # noqa: PLR0913  (as torch.nn.Conv2d)
@@ -61,7 +61,7 @@ class ConvNorm(Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         norm = self.norm
-        watched = bool(norm._forward_pre_hooks)  # somebody wants to see what enters the norm
+        watched = bool(norm._forward_pre_hooks)  # a hook reads the input of the norm
         if watched or norm.training or not isinstance(norm, nn.BatchNorm2d):
             out: Tensor = norm(super().forward(x))
             return out
@@ -74,27 +74,28 @@ class ConvNorm(Conv2d):
 
 @dataclass(frozen=True)
 class Style:
-    """How a network's convolutions and activations are made: the words of its fields. bias: whether every convolution has one."""
+    """The kind of a network's convolutions and activations, in the words of the model's fields."""
 
     activation: str
     norm: str
     padding: str
     bias: bool = False
+    """Whether every convolution has a bias."""
 
     def activation_layer(self) -> nn.Module:
         return ACTIVATIONS[self.activation]()
 
     def conv(self, before: int, after: int, size: int, stride: int = 1) -> ConvNorm:
-        """A convolution that keeps height and width (but for the stride), with its norm."""
+        """Make a convolution with its norm; it keeps height and width, divided by the stride."""
         mode: Literal["zeros", "circular"] = "circular" if self.padding == "circular" else "zeros"
         return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=self.bias, norm=self.norm)
 
 
 class ResidualBlock(Residual):
-    """A residual block as the networks have it.
+    """A residual block.
 
-    Two convolutions of size 3 with `inner` filters; a bottleneck has three, of size 1, 3 and 1, the last with four times as many. Where
-    the shape changes the skip is a convolution of size 1.
+    It has two convolutions of size 3 with `inner` filters. A bottleneck has three convolutions, of size 1, 3 and 1, and the last has four
+    times as many filters. If the shape changes, the skip is a convolution of size 1.
     """
 
     def __init__(self, style: Style, before: int, inner: int, stride: int, *, bottleneck: bool, skip: bool) -> None:
@@ -113,12 +114,15 @@ class ResidualBlock(Residual):
 
 
 def normalising(name: str, channels: int) -> nn.Module:
-    """BatchNorm, GroupNorm or nothing, for so many channels."""
+    """Make a BatchNorm ("batch"), a GroupNorm ("group") or an identity ("none") for this number of channels."""
     if name == "batch":
         return nn.BatchNorm2d(channels)
     return nn.GroupNorm(groups_for(channels), channels) if name == "group" else nn.Identity()
 
 
 def groups_for(channels: int) -> int:
-    """Groups of GroupNorm: 32 (Wu and He 2018), else the highest lower power of 2 that divides the channels into groups of at least 4."""
+    """Return the number of groups of GroupNorm: the largest power of 2, at most 32, that divides the channels into groups of 4 or more.
+
+    Source: Wu and He 2018 (32 groups).
+    """
     return next((groups for groups in GROUPS if channels % groups == 0 and channels // groups >= MEMBERS), 1)

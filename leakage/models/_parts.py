@@ -16,12 +16,12 @@ STATISTICS = {  # mean and standard deviation per channel of the training pictur
 ActivationMaker = Callable[[], nn.Module]
 ACTIVATIONS: dict[str, ActivationMaker] = {
     "relu": nn.ReLU,
-    "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the negative slope of R-GAP's code
+    "leaky_relu": partial(nn.LeakyReLU, 0.2),  # the factor of negative inputs in R-GAP's code
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
 }
 ACTIVATION_HELP = "The activation after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
-BIAS_HELP = "Whether layers add a constant. The first layer's bias gradient gives much away."
+BIAS_HELP = "Whether layers add a constant. The gradient of the first layer's bias reveals much."
 INITIALISATIONS = ("wide_uniform", "default", "kaiming_normal")
 INITIALISATION_HELP = (
     "How the first weights are drawn: wide_uniform is U(-0.5, 0.5), biases too; default is PyTorch's; kaiming_normal keeps the scale."
@@ -33,7 +33,14 @@ NORMALISE_HELP = (
 
 
 def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
-    """The first layer by its name, or nothing. Constants of three channels are averaged for grey pictures, one is repeated for colour."""
+    """Return the layer that normalizes pictures, under its name in the network; {} for "none".
+
+    If the number of channels does not fit, the means of the data set's channels are used.
+
+    Args:
+        name: a name of NORMALISATIONS.
+        channels: the channels of a picture.
+    """
     if name == "none":
         return {}
     mean, std = STATISTICS[name]
@@ -43,17 +50,19 @@ def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
 
 
 class Colour(nn.Module):
-    """A grey picture as a colour picture: its one channel three times. The first layer of torchvision's networks takes three."""
+    """Turns a grey picture into a colour picture with three equal channels, which torchvision's networks need."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.expand(-1, 3, -1, -1)  # (B, 3, H, W)
 
 
 def initialise(net: nn.Module, name: str) -> None:
-    """Draw the first weights anew: "wide_uniform", "kaiming_normal", or "default", which leaves them as PyTorch drew them.
+    """Draw the initial weights of a network anew, in place.
 
-    wide_uniform: every weight and bias ~ U(-0.5, 0.5), as the DLG and iDLG code draw them. kaiming_normal: every weight of a convolution or
-    linear layer ~ N(0, 2 / inputs), biases 0 (He et al. 2015).
+    Args:
+        net: the network.
+        name: "wide_uniform": every weight and bias ~ U(-0.5, 0.5), as in the code of DLG and iDLG; "kaiming_normal": every weight of a
+            convolution or linear layer ~ N(0, 2 / inputs), biases 0 (He et al. 2015); "default": the weights stay as PyTorch drew them.
     """
     if name == "wide_uniform":
         for value in net.parameters():

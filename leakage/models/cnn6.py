@@ -14,14 +14,15 @@ from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMA
 class CNN6(Model):
     """conv 4@12 /2 - conv 3@36 /2 - conv 3@36 - conv 3@36 - conv 3@64 /2 - conv 3@128 - linear, an activation after each convolution.
 
-    Padding 2, then 1. Bias-free with LeakyReLU of negative slope 0.2 and PyTorch's default initialisation. For 3x32x32 pictures and one
-    output 125,456 numbers; with 20 channels in the second layer (CNN6-d) 118,544. Unlike the paper: one output per class, not one in all.
+    Padding 2, then 1. No biases; LeakyReLU with the factor 0.2 for negative inputs; PyTorch's default initialisation. For 3x32x32 pictures
+    and one output the network has 125,456 parameters; with 20 channels in the second layer (CNN6-d) 118,544. Unlike the paper: one output
+    per class, not a single output.
     Source: Zhu and Blaschko 2021, table 1, and their code.
     """
 
     title = "Network for equations (CNN6)"
     short = "CNN6"
-    plain = "Six convolutions without biases, made so that a picture can be worked out layer by layer from the gradient."
+    plain = "Six convolutions without biases, chosen so that a picture can be computed layer by layer from the gradient."
     hint = "CNN6-d (a preset) has too few filters in its second layer: the equations of that layer no longer suffice."
     source = "https://arxiv.org/abs/2010.07733"
     presets = {"CNN6-d (Zhu and Blaschko 2021)": {"second": 20}}

@@ -1,4 +1,4 @@
-"""The ConvNet of Inverting Gradients, its width a field."""
+"""The ConvNet of Inverting Gradients, with a variable width."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from leakage.models._parts import (
 class ConvNet(Model):
     """Eight times conv 3 - BatchNorm - ReLU with w, 2w, 2w, 4w, 4w, 4w channels, max-pool 3, 4w, 4w, max-pool 3, then linear.
 
-    2,904,970 numbers for width 64, 3x32x32 pictures and 10 classes. PyTorch's default initialisation. Unless the experiment says otherwise,
-    BatchNorm uses its stored statistics (eval mode) for client and attack alike, as Geiping et al. do; untrained, these are 0 and 1 and
-    BatchNorm does nothing. GroupNorm makes groups of at least 4 channels, at most 32 of them.
+    2,904,970 parameters for width 64, 3x32x32 pictures and 10 classes. PyTorch's default initialisation. Unless the experiment says
+    otherwise, BatchNorm uses its stored statistics (eval mode) for client and attack, as in Geiping et al.; in an untrained network these
+    are 0 and 1, and BatchNorm does nothing. GroupNorm has at most 32 groups of at least 4 channels.
     Source: Geiping et al. 2020, figure 8 ("ConvNet").
     """
 
@@ -34,7 +34,7 @@ class ConvNet(Model):
     hint = "Wider networks leak more: more numbers describe the same picture. Needs Inverting Gradients; DLG and iDLG get stuck."
     source = "https://arxiv.org/abs/2003.14053"
 
-    width: int = param(16, 4, 128, "Filters of the first layer; the others have two or four times as many. 64 is the paper's.")
+    width: int = param(16, 4, 128, "Filters of the first layer; the other layers have two or four times as many. The paper uses 64.")
     activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
     norm: str = choice("batch", NORMS, NORM_HELP)
     padding: str = choice("zeros", PADDINGS, PADDING_HELP)

@@ -1,4 +1,4 @@
-"""A network that the user writes, step by step."""
+"""A network that the user writes as a text, layer by layer."""
 
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from leakage.networks.templates import TEMPLATES
 class Custom(Model):
     """The steps of a text in their order, an activation after each convolution, block and linear layer; then a linear layer to the outputs.
 
-    Padding is black. Convolutions and residual blocks have no norm unless their step says so; where the shape changes the skip is a
+    Padding is black. Convolutions and residual blocks have no norm unless their step says so. If the shape changes, the skip is a
     convolution of size 1. PyTorch's default initialisation. At most 50 million weights. The default is LeNet* without its last convolution.
-    Source: none of its own; residual blocks and bottlenecks: He et al. 2016, section 3.3; the presets: Zhu and Blaschko 2021.
+    Source: designed here; residual blocks and bottlenecks: He et al. 2016, section 3.3; the presets: Zhu and Blaschko 2021.
     """
 
     title = "Your own network"
-    plain = "A network of your own: convolutions, residual blocks, pooling and linear layers, step by step."
-    hint = "R-GAP can solve small networks of all steps but max. The page Architecture counts whether the equations suffice."
+    plain = "A network that you write: convolutions, residual blocks, pooling and linear layers, step by step."
+    hint = "R-GAP can solve small networks without max pooling. The page Architecture counts whether the equations suffice."
     source = "https://arxiv.org/abs/2010.07733"
     presets = {
         "R-GAP's net A": {"network": TEMPLATES["R-GAP's net A"]},
@@ -41,11 +41,11 @@ class Custom(Model):
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         steps = (*parse(self.network), Linear(num_classes))
-        reach = {one.step: one.x for one in reversed(unroll(steps[:-1], image_shape, num_classes))}  # step -> the shape that it is given
+        shapes = {layer.step: layer.x for layer in reversed(unroll(steps[:-1], image_shape, num_classes))}  # step -> its input shape
         styles = {normed: Style(self.activation, "batch" if normed else "none", "zeros", bias=self.bias) for normed in (False, True)}
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
-        for place, step in enumerate(steps):
-            shape, number, last = reach[place], place + 1, place == len(steps) - 1
+        for index, step in enumerate(steps):
+            shape, number, last = shapes[index], index + 1, index == len(steps) - 1
             if isinstance(step, Conv):
                 layers[f"conv{number}"] = _conv(step, shape[0], bias=self.bias)
             elif isinstance(step, Block):
@@ -53,7 +53,7 @@ class Custom(Model):
                     styles[step.norm], shape[0], step.filters, step.stride, bottleneck=step.deep, skip=step.skip
                 )
             elif isinstance(step, Pool):
-                layers[f"{step.kind}{number}"] = _pool(step, shape, steps[place + 1])
+                layers[f"{step.kind}{number}"] = _pool(step, shape, steps[index + 1])
             else:
                 if len(shape) == 3:
                     layers["flatten"] = nn.Flatten()  # (B, C * H * W)
@@ -64,14 +64,14 @@ class Custom(Model):
 
 
 def _conv(step: Conv, before: int, *, bias: bool) -> nn.Module:
-    """A convolution of `before` channels, with BatchNorm behind it or nothing."""
+    """Make a convolution with `before` input channels, followed by BatchNorm if the step says so."""
     if step.norm:
         return ConvNorm(before, step.filters, step.size, stride=step.stride, padding=step.padding, bias=bias)
     return Conv2d(before, step.filters, step.size, stride=step.stride, padding=step.padding, bias=bias)
 
 
 def _pool(step: Pool, shape: tuple[int, ...], then: Step) -> nn.Module:
-    """A pooling step that is given `shape`; the mean of the whole picture drops height and width where a linear step follows."""
+    """Make a pooling layer for inputs of this shape; a mean over the whole picture drops height and width before a linear step."""
     if step.kind == "max":
         return nn.MaxPool2d(step.size)
     if step.size:

@@ -13,9 +13,9 @@ from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMA
 class FCN3(Model):
     """flatten - linear(1000) - linear(100) - linear(classes), an activation after every layer, the last one as well.
 
-    Bias-free with LeakyReLU of negative slope 0.2 and PyTorch's default initialisation: 884,100 numbers for 1x28x28 pictures and one
-    output.
-    Unlike the paper: one output per class, not one in all. Source: Zhu and Blaschko 2021, their code.
+    No biases; LeakyReLU with the factor 0.2 for negative inputs; PyTorch's default initialisation. 884,100 parameters for 1x28x28 pictures
+    and one output.
+    Unlike the paper: one output per class, not a single output. Source: Zhu and Blaschko 2021, their code.
     """
 
     title = "Fully connected network for digits (FCN3)"

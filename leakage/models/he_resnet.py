@@ -18,9 +18,9 @@ DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage
 class HeResNet(Model):
     """conv 3@16 - three stages of residual blocks with 16, 32 and 64 filters - global average - linear.
 
-    A block is conv 3 - conv 3, BatchNorm (or GroupNorm, or nothing) after each, without biases; where a stage begins its skip takes every
-    second pixel and pads with zero channels (option A). Weights are normal, Kaiming's fan-in. ResNet-20 has 269,722 numbers (10 classes),
-    ResNet-32 464,154.
+    A block is conv 3 - conv 3 without biases, each followed by BatchNorm (or GroupNorm, or nothing). At the beginning of a stage the skip
+    takes every second pixel and adds zero channels (option A). Weights are normal, Kaiming's fan-in. ResNet-20 has 269,722 parameters
+    (10 classes), ResNet-32 has 464,154.
     Source: He et al. 2016, section 4.2.
     """
 
@@ -30,7 +30,7 @@ class HeResNet(Model):
     hint = "Small filters, many layers: hard for the attacker. Compare it with the wide ResNet."
     source = "https://arxiv.org/abs/1512.03385"
 
-    kind: str = choice("resnet20", tuple(DEPTHS), "How many layers it has.")
+    kind: str = choice("resnet20", tuple(DEPTHS), "The variant, by its number of layers.")
     activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
     norm: str = choice("batch", NORMS, NORM_HELP)
     padding: str = choice("zeros", PADDINGS, PADDING_HELP)
@@ -42,8 +42,8 @@ class HeResNet(Model):
         layers["stem"] = nn.Sequential(style.conv(image_shape[0], 16, 3), style.activation_layer())
         before = 16
         for stage, after in enumerate((16, 32, 64), 1):
-            for place in range(1, DEPTHS[self.kind] + 1):
-                layers[f"block{stage}-{place}"] = _Block(style, before, after)
+            for index in range(1, DEPTHS[self.kind] + 1):
+                layers[f"block{stage}-{index}"] = _Block(style, before, after)
                 before = after
         layers["pool"] = GlobalMean()  # (B, 64)
         layers["linear"] = nn.Linear(64, num_classes)
@@ -55,7 +55,7 @@ class HeResNet(Model):
 
 
 class _Block(nn.Module):
-    """activation(conv(activation(conv(x))) + x), x subsampled and padded with zero channels where the shape changes."""
+    """The block activation(conv(activation(conv(x))) + x); x is subsampled and padded with zero channels if the shape changes."""
 
     def __init__(self, style: Style, before: int, after: int) -> None:
         super().__init__()

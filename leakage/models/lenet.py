@@ -24,8 +24,9 @@ from leakage.models._parts import (
 class LeNet(Model):
     """conv 5@12 /2 - sigmoid - conv 5@12 /2 - sigmoid - conv 5@12 /1 - sigmoid - linear; all weights and biases ~ U(-0.5, 0.5).
 
-    15,826 numbers for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28. LeNet* (a preset): LeakyReLU, bias-free, PyTorch's
-    initialisation; 15,780 numbers. Unlike its paper: one output per class, not one in all; the negative slope 0.2 is that of R-GAP's code.
+    15,826 parameters for 3x32x32 pictures and 10 classes, 13,426 for 1x28x28. LeNet* (a preset): LeakyReLU, no biases, PyTorch's
+    initialisation; 15,780 parameters. Unlike its paper: one output per class, not a single output; LeakyReLU has the factor 0.2 for
+    negative inputs, as in R-GAP's code.
     Source: Zhu et al. 2019 (section 4: sigmoid instead of ReLU, so that the gradient can be differentiated again); sizes as in their code;
     LeNet*: Zhu and Blaschko 2021, table 2.
     """

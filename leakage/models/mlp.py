@@ -19,11 +19,11 @@ class MLP(Model):
     title = "Fully connected network (MLP)"
     short = "MLP"
     plain = "Every pixel is connected to every unit; no convolution. Its first layer's gradient is a copy of the picture, scaled."
-    hint = "With a bias in the first layer one picture can even be read off by division. Try a wider one."
+    hint = "With a bias in the first layer a single picture can even be computed by division. Try a wider network."
     source = "https://arxiv.org/abs/2108.04725"
 
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
-    depth: int = param(2, 1, 6, "How many hidden layers.")
+    depth: int = param(2, 1, 6, "The number of hidden layers.")
     activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
     normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
 

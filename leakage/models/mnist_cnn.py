@@ -23,7 +23,7 @@ from leakage.models._parts import (
 class MnistCNN(Model):
     """conv 5@10 - sigmoid - conv 5@20 - sigmoid - conv 5@10 - sigmoid - linear; no padding; all weights and biases ~ U(-0.5, 0.5).
 
-    35,900 numbers for 1x28x28 pictures and 10 classes; the picture shrinks from 28 to 24, 20 and 16 pixels.
+    35,900 parameters for 1x28x28 pictures and 10 classes; the picture shrinks from 28 to 24, 20 and 16 pixels.
     Source: the link is Hu et al. 2024 (AdaDefense), who attack with GLAUS (gradient leakage attack using sampling); the layers are those of
     the attack's public code.
     """
@@ -31,7 +31,7 @@ class MnistCNN(Model):
     title = "Small network for digits (MNIST-CNN)"
     short = "MNIST-CNN"
     plain = "Three small convolutions without padding for handwritten digits, the network that the attack GLAUS was shown on."
-    hint = "Meant for digits (28 px, grey). Smooth like LeNet, but its last layer sees every place: compare the two."
+    hint = "Meant for digits (28 px, grey). Smooth like LeNet, but its last layer sees every position: compare the two."
     source = "https://arxiv.org/abs/2410.08734"
 
     activation: str = choice("sigmoid", tuple(ACTIVATIONS), ACTIVATION_HELP)

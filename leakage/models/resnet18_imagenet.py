@@ -15,8 +15,8 @@ from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, Colour, normal
 class ResNet18ImageNet(Model):
     """conv 7@64 /2 - max-pool 3 /2 - four stages of two residual blocks with 64, 128, 256, 512 filters - global average - linear.
 
-    11,689,512 numbers for 1000 classes, 11,181,642 for 10. Made for 224 pixels, where the last stage sees 7x7; at 32 pixels it sees one.
-    Weights as torchvision draws them (normal, Kaiming's fan-out). A grey picture goes in three times, as red, green and blue.
+    11,689,512 parameters for 1000 classes, 11,181,642 for 10. Made for 224 pixels, where the last stage has 7x7 positions; at 32 pixels it
+    has one. Weights as torchvision draws them (normal, Kaiming's fan-out). A grey picture enters three times, as red, green and blue.
     Source: He et al. 2016, table 1; Geiping et al. 2020 attack it on ImageNet.
     """
 
@@ -25,14 +25,14 @@ class ResNet18ImageNet(Model):
     plain = "The standard network for photographs of 224 pixels: it halves the picture twice before the first block."
     hint = "Choose 224 px. Its early halving and global average throw detail away; compare it with the ResNet for small pictures."
     source = "https://arxiv.org/abs/1512.03385"
-    smallest_alone = 33  # halved five times, 32 pixels are one
+    smallest_alone = 33  # 32 pixels, halved five times, are one position
     structure = ("linear",)  # torchvision's network is no plain sequence
 
     norm: str = choice("batch", NORMS, NORM_HELP)
     normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        from torchvision.models import resnet18  # two seconds, for which only who builds it should wait
+        from torchvision.models import resnet18  # imported here, because the import takes two seconds
 
         layers = OrderedDict(normalisation(self.normalise, image_shape[0]))
         if image_shape[0] == 1:

@@ -20,17 +20,18 @@ NETS = {  # name -> convolutions (size, filters), hidden linear units
 
 @dataclass(frozen=True, kw_only=True)
 class RGapNet(Model):
-    """One or two convolutions (stride 1, no padding), then one or two linear layers, bias-free; LeakyReLU (negative slope 0.2) between.
+    """One or two convolutions (stride 1, no padding), then one or two linear layers, without biases and with LeakyReLU between them.
 
-    A: conv 4@4. B: conv 4@3. C: conv 4@3, linear 500. D: conv 3@4 twice. E: conv 5@4, conv 4@4. For 3x32x32 pictures and one output:
-    3,556; 2,667; 1,264,144; 3,388 and 3,056 numbers. Unlike the paper: one output per class; the activation is not stated there.
+    A: conv 4@4. B: conv 4@3. C: conv 4@3, linear 500. D: conv 3@4 twice. E: conv 5@4, conv 4@4. For 3x32x32 pictures and one output they
+    have 3,556; 2,667; 1,264,144; 3,388 and 3,056 parameters. LeakyReLU has the factor 0.2 for negative inputs. Unlike the paper: one
+    output per class; the paper does not state the activation.
     Source: Zhu and Blaschko 2021, figure 2.
     """
 
     title = "Network for equations (R-GAP's nets A to E)"
     short = "R-GAP's nets A to E"
     plain = "Five tiny networks that show when a gradient suffices: some have more equations than pixels, some fewer."
-    hint = "A and D determine the picture, B, C and E do not. C has over three hundred times A's numbers, and still leaks less."
+    hint = "A and D determine the picture, B, C and E do not. C has over three hundred times as many parameters as A, and still leaks less."
     source = "https://arxiv.org/abs/2010.07733"
 
     net: str = choice("A", tuple(NETS), "Which of the five networks of figure 2.")

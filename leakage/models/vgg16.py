@@ -14,29 +14,29 @@ from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, Colour, normal
 class VGG16(Model):
     """Thirteen times conv 3 - ReLU, in five stages with 64, 128, 256, 512, 512 filters, max-pool 2 after each; average-pool to 7x7; linear.
 
-    The linear layers are 25088 - 4096 - 4096 - classes with ReLU and dropout, which is off here (eval mode). 134,301,514 numbers for 10
+    The linear layers are 25088 - 4096 - 4096 - classes with ReLU and dropout, which is off here (eval mode). 134,301,514 parameters for 10
     classes, nine tenths of them in the linear layers. Weights as torchvision draws them: convolutions Kaiming's fan-out, linear layers
-    N(0, 0.01^2). A grey picture goes in three times, as red, green and blue.
+    N(0, 0.01^2). A grey picture enters three times, as red, green and blue.
     Source: Simonyan and Zisserman 2015, table 1, configuration D.
     """
 
     title = "Deep network with a very wide end (VGG-16)"
     short = "VGG-16"
     plain = "A classic network of sixteen layers, very wide at its end: its gradient has 134 million numbers."
-    hint = "Needs about 4 GB of memory and seconds per step without a GPU. With fewer units at its end it is lighter."
+    hint = "Needs about 4 GB of memory and seconds per step without a GPU. With fewer units at its end it needs less."
     source = "https://arxiv.org/abs/1409.1556"
     smallest = 32
 
-    units: int = param(4096, 16, 4096, "Units in each of the two hidden linear layers. 4096 is the paper's.")
+    units: int = param(4096, 16, 4096, "Units in each of the two hidden linear layers. The paper uses 4096.")
     normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
-        from torchvision.models import vgg16  # two seconds, for which only who builds it should wait
+        from torchvision.models import vgg16  # imported here, because the import takes two seconds
 
-        with torch.device("meta"):  # no memory yet, no numbers: they are drawn once, below
+        with torch.device("meta"):  # allocates no memory and draws no weights; they are drawn once, below
             net = vgg16(weights=None, init_weights=False)
-            for place, before, after in ((0, 512 * 7 * 7, self.units), (3, self.units, self.units), (6, self.units, num_classes)):
-                net.classifier[place] = nn.Linear(before, after)
+            for index, before, after in ((0, 512 * 7 * 7, self.units), (3, self.units, self.units), (6, self.units, num_classes)):
+                net.classifier[index] = nn.Linear(before, after)
         net.to_empty(device=torch.get_default_device())
         for layer in net.modules():
             if isinstance(layer, nn.Conv2d):

@@ -1,4 +1,4 @@
-"""Local training, as FedAvg, FedProx and FedADMM share it: differentiable in the pictures, over any number of steps."""
+"""Local training of FedAvg, FedProx and FedADMM, differentiable by the pictures over any number of steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,26 +9,26 @@ from torch.autograd.function import once_differentiable
 
 from leakage.engine.core import Client, ClientState, Params, StepRng, Update, param
 
-FOLLOWED = 20  # steps whose intermediate results are kept for the derivative; of more steps they are computed again instead
+FOLLOWED = 20  # up to this number of steps, intermediate results are kept for the derivative; otherwise they are computed again
 
-EPOCHS = "How often the phone goes through its pictures before it sends."
+EPOCHS = "How often the phone goes through its pictures before it sends its update."
 MINI_BATCH = "Pictures in one local step; 0: all of them."
-RATE = "How far one local step goes (the local learning rate)."
-SHUFFLED = "The phone takes its pictures in a new random order each time, which the server does not know."
+RATE = "The size of one local step (the local learning rate)."
+SHUFFLED = "The phone takes its pictures in a new random order in each epoch, which the server does not know."
 
 
 def local_rate(default: float = 0.0001) -> Any:
-    """The field of the local learning rate."""
+    """Return the field of the local learning rate, with this default."""
     return param(default, 1e-6, 1, RATE)
 
 
 def steps_of(count: int, *, epochs: int, mini_batch: int) -> int:
-    """Local steps of a client that holds `count` pictures."""
+    """Return the number of local steps of a client that has `count` pictures."""
     return epochs * -(-count // (mini_batch or count))
 
 
 def geometric(ratio: float, terms: int) -> float:
-    """1 + ratio + ratio^2 + ... of so many terms."""
+    """Return the sum 1 + ratio + ratio^2 + ... of this number of terms."""
     return float(sum(ratio**power for power in range(terms)))
 
 
@@ -47,13 +47,26 @@ def descend(  # noqa: PLR0913  (the symbols of its formula)
     pull: Callable[[Params], Params] | None = None,
     step_rng: StepRng | None = None,
 ) -> Update:
-    """How far the weights are from those received after T = epochs * ceil(n / mini_batch) steps: d_T, from d_0 = `start` (or 0).
+    """Train locally and return the displacement d_T of the weights after T = epochs * ceil(n / mini_batch) steps, and the state.
 
-    v_{t+1} = momentum v_t + g(w + d_t; batch t) + pull(d_t), d_{t+1} = d_t - rate v_{t+1}, as torch.optim.SGD does it. The displacement is
-    summed up by itself: adding it to the weights and subtracting them again would round away what small steps change.
-    The pictures are taken in their order, in every epoch the same, or in a new one from `step_rng`.
+    v_{t+1} = momentum v_t + g(w + d_t; batch t) + pull(d_t), d_{t+1} = d_t - rate v_{t+1}, as in torch.optim.SGD. The displacement is
+    summed separately from the weights, because adding it to the weights and subtracting them again would round small changes away.
+
+    Args:
+        gradient: computes the gradient g of a mini-batch.
+        weights: the received weights w.
+        x: the pictures (B, C, H, W).
+        y: the labels (B,).
+        state: the client's state, which counts the epochs.
+        epochs: how often the client goes through its pictures.
+        mini_batch: pictures in one step; 0: all.
+        rate: the learning rate.
+        momentum: the factor of the last step in the next.
+        start: the displacement d_0 before the first step; None: 0.
+        pull: returns a term that is added to the gradient, from the displacement.
+        step_rng: draws a new order of the pictures for each epoch; None: their order stays.
     """
-    moved = start or {}  # nothing yet: the weights received are the very same objects, which the gradient client can make use of
+    moved = start or {}  # if empty, the gradient client is called with the received weight objects, which it can reuse
     speed: Params = {}
     size = mini_batch or len(x)
     epoch = int(state.get("epoch", torch.tensor(0)))
@@ -69,8 +82,8 @@ def descend(  # noqa: PLR0913  (the symbols of its formula)
         here = {name: weight + moved[name] for name, weight in weights.items()} if moved else weights
         step_gradient, state = gradient(here, x, y, state)
         if pull:
-            drawn = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
-            step_gradient = {name: g + drawn[name] for name, g in step_gradient.items()}
+            term = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
+            step_gradient = {name: g + term[name] for name, g in step_gradient.items()}
         if momentum:
             step_gradient = {name: g + momentum * speed[name] if speed else g for name, g in step_gradient.items()}
         moved = {name: moved[name] - rate * g if moved else -rate * g for name, g in step_gradient.items()}
@@ -79,14 +92,17 @@ def descend(  # noqa: PLR0913  (the symbols of its formula)
     for part in batches:
         here = (x, y) if whole else (x[part.to(x.device)], y[part.to(y.device)])
         if long:
-            moved, speed, state = _again(step, moved, speed, *here, state)
+            moved, speed, state = _checkpointed(step, moved, speed, *here, state)
         else:
             moved, speed, state = step(moved, speed, *here, state)
     return moved, {**state, "epoch": torch.tensor(epoch + epochs)}
 
 
-def _again(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> Any:
-    """One step whose inner results are not kept but computed again for the derivative (Chen et al. 2016, checkpointing)."""
+def _checkpointed(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> Any:
+    """Compute one step without keeping its intermediate results, which the derivative computes again.
+
+    Source: Chen et al. 2016 (checkpointing).
+    """
     names, after = (list(moved), list(speed)), list[Any]()
 
     def flat(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -103,9 +119,9 @@ def _again(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y:
 
 
 class _Checkpoint(torch.autograd.Function):
-    """outputs = function(*inputs); the derivative computes the function a second time. Differentiable once.
+    """A function of tensors that is differentiable once; the derivative computes the function a second time.
 
-    torch.utils.checkpoint cannot be used: the function computes a gradient itself.
+    torch.utils.checkpoint does not work here, because the function computes a gradient itself.
     """
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""FedADMM: the client carries a model and dual variables of its own from round to round, and sends their joint increment."""
+"""FedADMM: the client keeps its own model and dual variables from round to round, and sends the increment of both together."""
 
 from dataclasses import dataclass
 from dataclasses import replace as changed
@@ -10,25 +10,25 @@ from leakage.engine.core import Client, ClientState, Params, Protocol, Round, St
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
 OWN, SERVERS = "its own last model", "the server's model"
-MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # what the client carries: w and pi, by parameter
+MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # keys of the client's state, by parameter: w and pi
 
 
 @dataclass(frozen=True, kw_only=True)
 class FedADMM(Protocol):
     """w <- w - rate (grad f(w; batch) + pi + rho (w - z)), T = E * ceil(n / B) times; then pi <- pi + rho (w - z).
 
-    What is sent is the increment of w + pi / rho, and nothing else. With d = w - z before (d_0) and after (d_T) it is 2 d_T - d_0, whatever
-    rho is. The server adds server_step times the increment to z. In the first round pi = 0, and w = z.
-    Hence the server can compute all that is hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`); and with
-    q = 1 - rate * rho the weighted sum of gradients S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q) exactly.
+    The client sends only the increment of w + pi / rho. With d = w - z before (d_0) and after (d_T) the round, the increment is
+    2 d_T - d_0 for every rho. The server adds server_step times the increment to z. In the first round pi = 0 and w = z.
+    Therefore the server can compute everything hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`). With
+    q = 1 - rate * rho, the weighted sum of gradients is exactly S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q).
     Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
     """
 
     title = "Several local steps with a hidden correction (FedADMM)"
     short = "FedADMM"
-    plain = "The phone keeps a model and a hidden correction (duals) of its own, and sends only how both together have changed."
+    plain = "The phone keeps its own model and a hidden correction (duals), and sends only how both together have changed."
     hint = (
-        "The hidden correction looks like a protection and is none: the server can compute it. "
+        "The hidden correction looks like a protection, but the server can compute it. "
         "Try DLG-ADMM with a naive attacker, then with an adaptive one."
     )
     source = "https://arxiv.org/abs/2204.03529"
@@ -43,9 +43,9 @@ class FedADMM(Protocol):
     epochs: int = param(1, 1, 100, EPOCHS)
     mini_batch: int = param(0, 0, 128, MINI_BATCH)
     rate: float = local_rate(0.01)
-    penalty: float = param(0.01, 0.0001, 10, "How strongly phone and server are drawn together (rho).")
-    start: str = choice(OWN, (OWN, SERVERS), "Where the phone begins a round.")
-    server_step: float = param(1, 0.01, 2, "How much of the increment the server takes over.")
+    penalty: float = param(0.01, 0.0001, 10, "How strongly the models of phone and server are pulled together (rho).")
+    start: str = choice(OWN, (OWN, SERVERS), "The model with which the phone begins a round.")
+    server_step: float = param(1, 0.01, 2, "The factor by which the server multiplies the increment.")
     shuffled: bool = flag(False, SHUFFLED)
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
@@ -75,16 +75,16 @@ class FedADMM(Protocol):
         return send
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """S / (1 + q + ... + q^(T-1)), from what the client carried into the round."""
+        """Return S / (1 + q + ... + q^(T-1)), computed with the client's state before the round."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         ratio = 1 - self.rate * self.penalty
         weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.state)
         before, after = self._before(seen.weights, seen.state), self._after(changed(seen, update=update))
-        fallen = {name: ratio**steps * before[name] - value if before else -value for name, value in after.items()}
-        return {name: value / (self.rate * weight) - dual[name] for name, value in fallen.items()}
+        descent = {name: ratio**steps * before[name] - value if before else -value for name, value in after.items()}
+        return {name: value / (self.rate * weight) - dual[name] for name, value in descent.items()}
 
     def naive(self, update: Params, seen: Round) -> Params:
-        """-increment / rate: in the first round of one local step it is twice the gradient."""
+        """Return -increment / rate, which is twice the gradient in a first round of one local step."""
         return {name: value / -self.rate for name, value in update.items()}
 
     def infer_state(self, seen: Round) -> ClientState:
@@ -98,7 +98,7 @@ class FedADMM(Protocol):
         return {name: weight + self.server_step * seen.update[name] for name, weight in seen.weights.items()}
 
     def _before(self, weights: Params, state: ClientState) -> Params:
-        """d_0 = w - z; empty in the first round, or where the client begins with the server's model."""
+        """Return d_0 = w - z; {} in the first round, or if the client begins with the server's model."""
         if self.start == SERVERS or not any(name.startswith(MODEL) for name in state):
             return {}
         return {name: state[MODEL + name] - weight.detach() for name, weight in weights.items()}
@@ -107,7 +107,7 @@ class FedADMM(Protocol):
         return {name: state.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
 
     def _after(self, seen: Round) -> Params:
-        """d_T = (increment + d_0) / 2."""
+        """Return d_T = (increment + d_0) / 2."""
         before = self._before(seen.weights, seen.state)
         return {name: (value + before[name]) / 2 if before else value / 2 for name, value in seen.update.items()}
 

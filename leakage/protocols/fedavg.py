@@ -1,4 +1,4 @@
-"""FedAvg: the client trains by itself for a while and sends how far its weights have moved."""
+"""FedAvg: the client trains for several local steps and sends how far its weights have moved."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,7 @@ from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geom
 
 @dataclass(frozen=True, kw_only=True)
 class FedAvg(Protocol):
-    """T = E * ceil(n / B) local SGD steps over mini-batches of B of the n pictures; what is sent is theta_T - theta_0.
+    """Take T = E * ceil(n / B) local SGD steps over mini-batches of B of the n pictures, and send theta_T - theta_0.
 
     theta_{t+1} = theta_t - rate v_{t+1}, v_{t+1} = momentum v_t + grad L(theta_t; batch t). The last mini-batch may be smaller.
     Source: McMahan et al. 2017, algorithm 1; the attacked quantity is that of Geiping et al. 2020, equation 6.
@@ -18,7 +18,7 @@ class FedAvg(Protocol):
     title = "Several local steps (FedAvg)"
     short = "FedAvg"
     plain = "The phone trains for several steps by itself and sends how far the weights have moved."
-    hint = "Local steps hide little: who knows how the phone trains imitates each. Try 5 epochs, naive and adaptive."
+    hint = "Local steps hide little: an attacker who knows how the phone trains imitates each step. Try 5 epochs, naive and adaptive."
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
     travels = Travels("difference of weights", imitated="it imitates {steps}", one_step=True)
@@ -45,7 +45,11 @@ class FedAvg(Protocol):
         )
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """-update / (rate * c): step t's gradient counts 1 + momentum + momentum^2 + ..., once per step that follows it; c is the sum."""
+        """Return -update / (rate * c), the average gradient over the local steps.
+
+        c is the sum of the weights of the gradients in the update. The weight of a gradient is 1 + momentum + momentum^2 + ..., with one
+        term for its own step and for each step after it.
+        """
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))
         return {name: value / (-self.rate * weight) for name, value in update.items()}

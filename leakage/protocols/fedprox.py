@@ -1,4 +1,4 @@
-"""FedProx: FedAvg whose clients are held back towards the weights that they received."""
+"""FedProx: FedAvg with a term that pulls the weights of the clients back towards the received weights."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +9,7 @@ from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geom
 
 @dataclass(frozen=True, kw_only=True)
 class FedProx(Protocol):
-    """Local SGD on L(w) + mu / 2 ||w - w_0||^2, w_0 the weights received; what is sent is w_T - w_0.
+    """Minimize L(w) + mu / 2 ||w - w_0||^2 by local SGD steps, and send w_T - w_0; w_0 are the received weights.
 
     w_{t+1} = w_t - rate (grad L(w_t; batch t) + mu (w_t - w_0)), over mini-batches as FedAvg.
     Source: Li et al. 2020, equation 2 and algorithm 2.
@@ -17,7 +17,7 @@ class FedProx(Protocol):
 
     title = "Several local steps with a proximal term (FedProx)"
     short = "FedProx"
-    plain = "As FedAvg, but the further the phone's weights drift from those it received, the harder they are pulled back."
+    plain = "As FedAvg, but the phone's weights are pulled back, harder the further they drift from the received weights."
     hint = "The pull is known to the server, so it hides nothing. With one local step it is FedSGD."
     source = "https://arxiv.org/abs/1812.06127"
     elementwise = True
@@ -32,7 +32,7 @@ class FedProx(Protocol):
     epochs: int = param(5, 1, 100, EPOCHS)
     mini_batch: int = param(0, 0, 128, MINI_BATCH)
     rate: float = local_rate()
-    proximal: float = param(0.1, 0, 100, "How hard the weights are pulled back towards those received (mu).")
+    proximal: float = param(0.1, 0, 100, "How hard the weights are pulled back towards the received weights (mu).")
     shuffled: bool = flag(False, SHUFFLED)
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
@@ -50,7 +50,7 @@ class FedProx(Protocol):
         )
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """-update / (rate * c), c = 1 + q + ... + q^(T-1), q = 1 - rate * mu."""
+        """Return -update / (rate * c), the average gradient, with c = 1 + q + ... + q^(T-1) and q = 1 - rate * mu."""
         steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
         weight = geometric(1 - self.rate * self.proximal, steps)
         return {name: value / (-self.rate * weight) for name, value in update.items()}

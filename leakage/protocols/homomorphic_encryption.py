@@ -1,4 +1,4 @@
-"""Homomorphic encryption: the server adds up what it cannot read, and learns the sum; tensors left out of it arrive plain."""
+"""Homomorphic encryption: the server adds up updates that it cannot read, and learns the sum; some tensors may arrive unencrypted."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ from leakage.protocols.secure_aggregation import SecureAggregation
 
 @dataclass(frozen=True, kw_only=True)
 class HomomorphicEncryption(SecureAggregation):
-    """As secure aggregation: what the server can use is the sum. Tensors named in `unencrypted` are left out: of these it has each phone's.
+    """Send the sum of the clients' updates to the server, as secure aggregation does; tensors in `unencrypted` arrive from each client.
 
-    In an update those stand beside the sum, "1/name" for the second phone; all phones hold one key, which the server has not.
-    Encryption costs time and bandwidth, so frameworks let it be limited to some layers (NVIDIA FLARE: encrypt_layers); the rest is this.
-    The small error of the scheme (CKKS) is left out.
-    An attacker who knows it compares the sum and, phone by phone, what arrived plain, which also tells whose pictures are whose. What is
-    plain of a fully connected first layer gives the picture of a phone that has one (bias attack).
+    In an update these tensors stand beside the sum, for example as "1/name" for the second client. All clients have the same key, and the
+    server does not have it. Encryption costs time and bandwidth, so frameworks can limit it to some layers (NVIDIA FLARE:
+    encrypt_layers); `unencrypted` are the other layers. The small error of the scheme (CKKS) is left out.
+    An adaptive attacker compares the sum and the unencrypted tensors of each client, which also show which picture belongs to which
+    client. An unencrypted fully connected first layer reveals the picture of a client that has only one (bias attack).
     Source: Cheon et al. 2017 (CKKS); Zhang et al. 2020 (BatchCrypt); NVIDIA FLARE 2.x (app_opt/he).
     """
 
     title = "Encrypted and added up (homomorphic encryption)"
     short = "Homomorphic encryption"
-    plain = "Several phones encrypt their updates so that the server can add them up without reading any, and learns the sum alone."
-    hint = "It acts like a larger batch, as secure aggregation does. Leave some layers out of the encryption and see what they give away."
+    plain = "Several phones encrypt their updates. The server can add them up without reading any, and learns the sum alone."
+    hint = "It acts like a larger batch, as secure aggregation does. Leave some layers unencrypted and see what they give away."
     source = "https://eprint.iacr.org/2016/421"
 
-    unencrypted: str = text("", "tensors", "Which tensors arrive plain, from each phone. Empty: none, all are encrypted.")
+    unencrypted: str = text("", "tensors", "The tensors that arrive unencrypted from each phone. Empty: all are encrypted.")
 
     def received(self, updates: Sequence[Params]) -> Params:
         names = tensors_named(self.unencrypted, updates[0], "homomorphic_encryption.unencrypted")
@@ -34,5 +34,5 @@ class HomomorphicEncryption(SecureAggregation):
         return super().received(updates) | each
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """One client's share of the sum; and what arrived plain, as each client sent it."""
+        """Return the mean of the clients' updates, and the unencrypted tensors of each client unchanged."""
         return {name: value if OF in name else value / self.clients for name, value in update.items()}

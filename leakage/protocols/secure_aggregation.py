@@ -12,16 +12,16 @@ from leakage.engine.core import Client, ClientState, Params, Protocol, Round, St
 
 @dataclass(frozen=True, kw_only=True)
 class SecureAggregation(Protocol):
-    """m clients share the pictures evenly, each sends an update of its own by any protocol, and the server sees the sum alone.
+    """Send the sum of the updates of m clients, which have equally many pictures and use any protocol; the server sees only the sum.
 
     The masks of the cryptographic protocol cancel in the sum, so they are left out. An attacker can only treat the sum as one large batch.
-    What the clients carry it knows on average only: exactly in the first round, roughly later.
+    It knows only the mean of the clients' states: exactly in the first round, approximately later.
     Source: Bonawitz et al. 2017 (section 4: masking with one-time pads).
     """
 
     title = "Added up with other phones (secure aggregation)"
     short = "Secure aggregation"
-    plain = "Several phones encrypt their updates so that the server learns their sum alone, never a single one."
+    plain = "Several phones encrypt their updates so that the server learns their sum alone, never a single update."
     hint = "It acts like a larger batch: harder, not impossible. Raise the number of phones and watch the pictures fade."
     source = "https://eprint.iacr.org/2017/281"
     is_aggregation = True
@@ -36,19 +36,19 @@ class SecureAggregation(Protocol):
     def merge_clients(self, clients: Sequence[Client]) -> Client:
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
             updates, carried = list[Params](), ClientState()
-            shares = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
-            for number, (client, mine, labels) in enumerate(shares):
+            parts = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
+            for number, (client, pictures, labels) in enumerate(parts):
                 prefix = f"{number}/"
-                own = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-                update, own = client(weights, mine, labels, own)
+                memory = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+                update, memory = client(weights, pictures, labels, memory)
                 updates.append(update)
-                carried |= {prefix + name: value for name, value in own.items()}
+                carried |= {prefix + name: value for name, value in memory.items()}
             return self.received(updates), carried
 
         return send
 
     def received(self, updates: Sequence[Params]) -> Params:
-        """What the server learns of the clients' updates: their sum."""
+        """Return what the server receives: the sum of the clients' updates."""
         return {name: reduce(add, [update[name] for update in updates]) for name in updates[0]}
 
     def broadcast_state(self, state: ClientState) -> ClientState:
@@ -58,5 +58,5 @@ class SecureAggregation(Protocol):
         return self.merge_clients([gradient] * self.clients)
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """One client's share of the sum."""
+        """Return the sum, divided by the number of clients."""
         return {name: value / self.clients for name, value in update.items()}
