@@ -32,7 +32,7 @@ class RingAllReduce(SecureAggregation):
     title = "Handed on from phone to phone (ring)"
     short = "Ring"
     plain = "There is no server: each phone adds its update to the sum of the phones before it, and passes the sum on. One phone attacks."
-    hint = "An attacker right after the first phone receives that phone's update. Two attackers around a phone can compute that phone's update."
+    hint = "Right after the first phone, the attacker receives its update. Two attackers around a phone can compute that phone's update."
     source = "https://arxiv.org/abs/1906.08935"
     travels = Travels(
         other_sums={
