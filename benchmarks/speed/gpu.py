@@ -16,7 +16,7 @@ from torch import Tensor
 
 from leakage.engine.client import gradient_client
 from leakage.engine.core import generator
-from leakage.engine.devices import best_device, exact_arithmetic, played_exactly
+from leakage.engine.devices import best_device, exact_arithmetic, run_exactly
 from leakage.engine.matching import flatten
 from leakage.settings import cores
 from leakage.spec.experiment import Experiment, Part
@@ -45,7 +45,7 @@ def descend(chosen: Experiment, device: torch.device) -> tuple[float, Tensor]:
     """Steps per second behind the first ones, and the answer, on the CPU."""
     seen, rng = prepare(chosen, device=device).seen, generator(1, "attack")
     began = 0.0
-    for number, last in enumerate(played_exactly(plugin("attack", chosen.attack).run(seen, rng))):  # noqa: B007
+    for number, last in enumerate(run_exactly(plugin("attack", chosen.attack).run(seen, rng))):  # noqa: B007
         if number == WARM:
             wait(device)
             began = time.perf_counter()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
-from leakage.engine.lanes import joined
+from leakage.engine.lanes import join_gradients
 from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels, total_variation
 
 SCHEDULES = ("steps", "cosine", "constant")
@@ -130,7 +130,7 @@ class Descent:
         rng: torch.Generator,
     ) -> Iterator[tuple[int, Snapshot]]:
         """Optimize one start for each of S observations, z (S, B, C, H, W); yield each Snapshot with the index of its observation."""
-        replay = joined(seen, torch.stack(list(labels), 1))
+        replay = join_gradients(seen, torch.stack(list(labels), 1))
 
         def matched(x: Tensor) -> Tensor:
             return torch.cat([distance(update) for distance, update in zip(match, replay(x), strict=True)])

@@ -27,7 +27,7 @@ class Protection:
     strategy: AdaptiveStrategy
 
 
-def stacked(
+def order_protections(
     defenses: Sequence[Defense], strategy: str = "", *, stages: Sequence[str] = STAGES, colluding: bool = False
 ) -> tuple[Protection, ...]:
     """Return the protections in the order in which they act: by stage, and within a stage in the order of the experiment's list.
@@ -58,7 +58,7 @@ def stacked(
     )
 
 
-def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -> nn.Module:
+def change_model(model: nn.Module, protections: Sequence[Protection], *, seed: int) -> nn.Module:
     """Return the model as the protections change it, untrained.
 
     Each protection draws from a random generator of its own, so that all other random numbers are as without protections.
@@ -69,7 +69,7 @@ def changed(model: nn.Module, protections: Sequence[Protection], *, seed: int) -
     return model
 
 
-def defended(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, number: int) -> Client:
+def defend_client(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, number: int) -> Client:
     """Return a client behind the protections of one stage, in their order.
 
     Each protection draws from a random generator of its own, which depends on the client's `number`.

@@ -83,7 +83,7 @@ def differentiable() -> Iterator[None]:
         yield
 
 
-def played_exactly(moments: Iterator[T]) -> Iterator[T]:
+def run_exactly(moments: Iterator[T]) -> Iterator[T]:
     """Yield the same moments, each computed in `exact_arithmetic`; between two moments the caller's settings hold."""
     while True:
         with exact_arithmetic():

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.client import Gradient, weights_of
-from leakage.engine.client_protections import Protection, defended
+from leakage.engine.client_protections import Protection, defend_client
 from leakage.engine.core import ClientState, Params, Update
 from leakage.engine.recipe import TrainingRecipe
 
@@ -37,7 +37,7 @@ class FedClient:
         self._losses = list[Tensor]()
         self._protections = protections
         plain = Gradient(model, bfloat16=training.precision == "bfloat16", loss_log=self._losses)
-        self._step = defended(plain, "gradient", self._protections, model, seed=training.seed, number=number)
+        self._step = defend_client(plain, "gradient", self._protections, model, seed=training.seed, number=number)
 
     def gradient(self, weights: Params, x: Tensor, y: Tensor) -> tuple[Params, Tensor]:
         """Return the protected gradient for the optimizer of a local step, and the mean loss of the batch."""
@@ -62,7 +62,7 @@ class FedClient:
         def change(_weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> Update:
             return {name: trained[name] - value for name, value in before.items()}, state
 
-        client = defended(change, "update", self._protections, self.model, seed=self.training.seed, number=self.number)
+        client = defend_client(change, "update", self._protections, self.model, seed=self.training.seed, number=self.number)
         nothing = next(iter(before.values())).new_zeros(0)
         update, self.state = client(before, nothing, nothing, self.state)
         return {**trained, **{name: value + update[name] for name, value in before.items()}}

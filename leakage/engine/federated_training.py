@@ -134,7 +134,7 @@ def train(  # noqa: PLR0913  (what is trained, and how it is watched)
                 if should_stop():
                     return
             sent.append(client.sent(weights, copy_of(model)))
-        weights = stepped(weights, average_states(sent, [len(indices) for indices in parts]), model, training.server_rate)
+        weights = apply_server_step(weights, average_states(sent, [len(indices) for indices in parts]), model, training.server_rate)
         if not all(value.isfinite().all() for value in weights.values()):
             raise TrainingError(f"The weights grew beyond all numbers in round {number + 1}. Choose a smaller learning rate.")
         model.load_state_dict(weights)
@@ -170,7 +170,7 @@ def local_steps(client: FedClient, data: Pictures, indices: Tensor, *, round_num
             for group in optimiser.param_groups:
                 group["lr"] = training.rate * factor(training.schedule, (round_number + step / total) / training.rounds)
             x = data.x[chosen.to(data.x.device)]  # (B, C, H, W)
-            x = (augmented(x, rng) if training.augment else x).float() / 255
+            x = (augment(x, rng) if training.augment else x).float() / 255
             with torch.random.fork_rng(enabled=drops_out):
                 if drops_out:  # dropout draws from the global generator only
                     torch.manual_seed(int(torch.randint(2**62, (1,), generator=rng)))
@@ -199,7 +199,7 @@ def factor(schedule: str, at: float) -> float:
     return 1.0
 
 
-def augmented(x: Tensor, rng: torch.Generator) -> Tensor:
+def augment(x: Tensor, rng: torch.Generator) -> Tensor:
     """Return each picture (B, C, H, W) shifted at random by up to PADDING pixels, with black borders, and mirrored with probability 1/2."""
     count, _, height, width = x.shape
     shift = torch.randint(0, 2 * PADDING + 1, (2, count, 1), generator=rng).to(x.device)
@@ -236,7 +236,7 @@ def average_states(sent: list[Params], counts: list[int]) -> Params:
     }
 
 
-def stepped(weights: Params, mean: Params, model: nn.Module, rate: float) -> Params:
+def apply_server_step(weights: Params, mean: Params, model: nn.Module, rate: float) -> Params:
     """Return weights + rate (mean - weights) for the model's parameters; other entries, and all at rate 1, take the mean."""
     parameters = weights_of(model) if rate != 1 else {}
     return {name: weights[name] + rate * (value - weights[name]) if name in parameters else value for name, value in mean.items()}

@@ -8,7 +8,7 @@ from typing import Literal
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
-from leakage.engine.client_protections import STAGES, Protection, changed, defended, stacked
+from leakage.engine.client_protections import STAGES, Protection, change_model, defend_client, order_protections
 from leakage.engine.core import (
     Client,
     ClientState,
@@ -86,7 +86,7 @@ class Federation:
         aggregation = aggregation or load("protocol", "fedsgd")()
         assert aggregation is not None
         stages = () if aggregation.members > 1 else STAGES if protocol.sends_gradient else STAGES[1:]
-        protections = stacked(defenses, threat.strategy, stages=stages, colluding=threat.accomplice is not None)
+        protections = order_protections(defenses, threat.strategy, stages=stages, colluding=threat.accomplice is not None)
         return Federation(protocol, aggregation, protections, threat, seed)
 
     @property
@@ -101,7 +101,7 @@ class Federation:
 
     def changed(self, model: nn.Module) -> nn.Module:
         """Return the model as the protections change it, untrained."""
-        return changed(model, self.protections, seed=self.seed)
+        return change_model(model, self.protections, seed=self.seed)
 
     def client(self, model: nn.Module, *, should_stop: Callable[[], bool] = lambda: False) -> Client:
         """Return the honest client, or the sum of the honest clients under aggregation; each client has random numbers of its own.
@@ -113,7 +113,7 @@ class Federation:
             keys = () if number == 0 else (number,)
             client = stoppable(gradient_client(model), should_stop)
             for stage in STAGES:
-                client = defended(client, stage, self.protections, model, seed=self.seed, number=number)
+                client = defend_client(client, stage, self.protections, model, seed=self.seed, number=number)
                 if stage == "gradient":
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *keys))
             return client

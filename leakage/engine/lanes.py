@@ -9,7 +9,7 @@ from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
 
 
-def joined(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
+def join_gradients(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
     """Return a function that computes the gradients of S attackers' guesses at once.
 
     Args:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Observation, Snapshot, generator
-from leakage.engine.devices import exact_arithmetic, played_exactly
+from leakage.engine.devices import exact_arithmetic, run_exactly
 from leakage.engine.federation import Federation
 from leakage.engine.matching import diverged
 from leakage.engine.observe import observe, ready
@@ -167,7 +167,7 @@ def play(prepared: PreparedAttack, *, should_stop: Callable[[], bool] = lambda: 
         per_second: the largest number of Frames per second.
     """
     snapshots = prepared.attack.run(prepared.seen, generator(prepared.federation.seed, "attack"))
-    yield from played_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, SHARE), should_stop))
+    yield from run_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, SHARE), should_stop))
 
 
 def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
@@ -180,7 +180,7 @@ def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Cal
         should_stop: called at every step; the run ends early when it returns True.
     """
     snapshots = attack.run(seen, generator(seed, "attack"))
-    yield from played_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
+    yield from run_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
 
 
 def _frames(snapshots: Iterator[Snapshot], limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
@@ -205,7 +205,7 @@ def play_together(
         stop_checks: for each attack a callable; its run ends early when this returns True.
         per_second: the largest number of Frames per second of each attack. The last Frame of each attack is final.
     """
-    yield from played_exactly(_frames_together(attacks, stop_checks, per_second))
+    yield from run_exactly(_frames_together(attacks, stop_checks, per_second))
 
 
 def _frames_together(

@@ -12,7 +12,7 @@ from leakage.data.checkpoints import Card, Stage
 from leakage.data.images import Rows, datasets, training_pictures
 from leakage.engine import accounting, federated_training
 from leakage.engine.client import weights_of
-from leakage.engine.client_protections import Protection, changed, stacked
+from leakage.engine.client_protections import Protection, change_model, order_protections
 from leakage.engine.federated_training import Pictures, Progress, State, TrainingError
 from leakage.engine.recipe import TrainingRecipe
 from leakage.runs.event_parts import TrainingPrivacy, finite
@@ -29,7 +29,7 @@ def recipe_of(training: Training) -> TrainingRecipe:
 
 def protections(training: Training) -> tuple[Protection, ...]:
     """Return the protections of a training in the order in which they act."""
-    return stacked([plugin("defense", part) for part in training.defenses])
+    return order_protections([plugin("defense", part) for part in training.defenses])
 
 
 def load(training: Training) -> tuple[Pictures, Pictures]:
@@ -49,7 +49,7 @@ def _tensors(rows: Rows) -> Pictures:
 def build(training: Training) -> nn.Module:
     """Build the untrained model with what protections put into it, drawn by the training's seed as by that of an experiment."""
     model = untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
-    return changed(model, protections(training), seed=training.seed)
+    return change_model(model, protections(training), seed=training.seed)
 
 
 def train(

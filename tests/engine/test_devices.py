@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import leakage
 from leakage.engine.client import weights_of
 from leakage.engine.core import Attack, Client, ClientState, Defense, Observation, Params, Round, Snapshot, StepRng, Update, generator
-from leakage.engine.devices import device_for, device_generator, double, exact_arithmetic, played_exactly
+from leakage.engine.devices import device_for, device_generator, double, exact_arithmetic, run_exactly
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.matching import distance, normal_start
@@ -346,7 +346,7 @@ def test_tf32_is_off_and_cudnn_deterministic_while_an_attack_computes_and_as_bef
         yield flags()
         yield flags()
 
-    for inside in played_exactly(moments()):
+    for inside in run_exactly(moments()):
         assert inside == EXACT
         assert flags() == callers
     with pytest.raises(ValueError, match="planted"), exact_arithmetic():

@@ -15,7 +15,7 @@ from leakage.engine import federated_training as engine
 from leakage.engine.accounting import epsilon
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.fed_client import FedClient
-from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augmented, average_states, factor, partition
+from leakage.engine.federated_training import PADDING, Pictures, Progress, TrainingError, augment, average_states, factor, partition
 from leakage.spec.experiment import Part
 from leakage.spec.tasks import Training
 from leakage.workers import training_folder
@@ -101,7 +101,7 @@ def test_shards_leave_a_client_few_classes_and_an_iid_share_all() -> None:
 
 def test_an_augmented_picture_is_the_picture_shifted_and_perhaps_mirrored() -> None:
     x = few(24).x
-    found = augmented(x, torch.Generator().manual_seed(3))
+    found = augment(x, torch.Generator().manual_seed(3))
     padded = torch.nn.functional.pad(x, (PADDING,) * 4)
     kinds = set()
     for picture, frame in zip(found, padded, strict=True):

@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_problems import CATALOG
 
-from leakage.engine.lanes import joined
+from leakage.engine.lanes import join_gradients
 from leakage.evaluation.play import Frame, PreparedAttack, play_together
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
@@ -113,7 +113,7 @@ def test_only_protection_and_knowledge_may_differ() -> None:
 def test_other_weights_are_refused() -> None:
     scenes = [prepare(ARMS[0]), prepare(ARMS[0].model_copy(update={"seed": 2}))]
     with pytest.raises(ValueError, match="only if the model and its weights are the same"):
-        joined([prepared.seen for prepared in scenes], torch.zeros(1, 2, dtype=torch.long))
+        join_gradients([prepared.seen for prepared in scenes], torch.zeros(1, 2, dtype=torch.long))
 
 
 # ---------------------------------------------------------------- the worker
