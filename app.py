@@ -2,7 +2,7 @@
 
 from streamlit import runtime
 
-if not runtime.exists():  # started by `streamlit run`: this file is the ASGI application ...
+if not runtime.exists():  # `streamlit run` started this file: it is the ASGI application
     import sys
 
     import streamlit as st
@@ -16,16 +16,16 @@ if not runtime.exists():  # started by `streamlit run`: this file is the ASGI ap
     from leakage.ui.common.uploaded_files import count_files
     from leakage.web.server import lifespan, middleware, routes, store_trouble
 
-    PagesManager.uses_pages_directory = False  # else a server's first visitor, coming by a link to a page, gets it without its frame
+    PagesManager.uses_pages_directory = False  # else the first visit to a server, by a link to a page, lacks the navigation
     try:
-        keep_private(settings())  # before anything is written
+        keep_private(settings())  # before the program writes anything
         agent = bool(st.get_option("server.enableAgentApi"))
         count_files()
         stack, trouble = middleware(base(), agent=agent), {StoreError: store_trouble}
         app = st.App(__file__, routes=routes(base()), lifespan=lifespan, middleware=stack, exception_handlers=trouble)
     except (BrokenHomeError, ValueError, OSError) as error:
         sys.exit(str(in_plain_words(error, settings().home) or error))
-else:  # ... and, inside it, the script of every page
+else:  # inside the application, this file is the script that runs for every page
     import streamlit as st
 
     from leakage.runs.broken_home import of_the_store
@@ -38,8 +38,8 @@ else:  # ... and, inside it, the script of every page
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
-    learn = address_of("/learn")  # a page of our own routes: Streamlit takes absolute addresses only
-    pages = [  # a page is a file and a line here
+    learn = address_of("/learn")  # a page of our own routes, for which Streamlit needs an absolute address
+    pages = [  # each page is a file and a line here
         *([st.Page(learn, title="Learn", icon=":material/school:")] if learn else []),
         st.Page("pages/ask.py", title="Ask", icon=":material/help:"),
         st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
@@ -52,10 +52,10 @@ else:  # ... and, inside it, the script of every page
         page = st.navigation(pages, position="top")
         enter(page.url_path)
         if newer := dispatcher_watch().superseded:
-            st.error(escape(newer))  # and nothing else: what could be asked here is not what would be run
+            st.error(escape(newer))  # and no page: another version of the program would run the experiments
         else:
             page.run()
-    except StoreError as error:  # such as: a newer version has been started on the same runs; the disk is full
-        if not (told := of_the_store(error, settings())):
+    except StoreError as error:  # for example, a newer version has been started on the same runs, or the disk is full
+        if not (sentence := of_the_store(error, settings())):
             raise
-        st.error(escape(told))
+        st.error(escape(sentence))

@@ -1,4 +1,4 @@
-"""Architecture: can a network's gradient hold the picture at all? Counted layer by layer, measured as a whole, before any attack."""
+"""The page Architecture: whether the gradient of a network determines the picture, counted layer by layer or measured as a whole."""
 
 import streamlit as st
 
@@ -13,42 +13,42 @@ from leakage.ui.compare import width
 
 RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
 INDEX = (
-    "The index of rank analysis: unknowns minus equations, in the layer that has the fewest equations to spare. Below 0 they suffice for "
-    "an attack that goes layer by layer. It says nothing of others."
+    "The index of rank analysis: unknowns minus equations, in the layer that has the fewest equations to spare. Below 0 the equations "
+    "suffice for an attack that goes layer by layer. The index says nothing about other attacks."
 )
 
 
 def answer(given: editor.Given) -> None:
-    """The verdict, the bars, what would protect, the table and the small print."""
+    """Draw the verdict on a network, the bars, what would protect it, the table of its layers and the small print."""
     steps = given.steps
-    found = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
-    seen = rank_view.look(given)
-    found = rank_view.measured(found, seen)
-    said = verdict(found, steps, given.batch)
+    counted = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention)
+    view = rank_view.look(given)
+    analysis = rank_view.measured(counted, view)
+    conclusion = verdict(analysis, steps, given.batch)
     with st.container(border=True, gap="small", key="verdict"):
         st.caption(escape(template_of(write(steps)) or "Your own network"))
-        st.markdown(f"#### :material/layers: {escape(said.headline)}")
-        st.markdown(counts.reason(said))
-        if found.critical:
-            decided = f"decided by **{escape(layer_phrase(found.critical, steps))}**"
-            st.markdown(f"**Unknowns minus equations (RA-i): {found.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
-        st.caption(f"R-GAP, which works layer by layer: {escape(said.recursion)}.")
-        rank_view.render_gradient(found, seen)
-        verify.render_offer(given, said)
+        st.markdown(f"#### :material/layers: {escape(conclusion.headline)}")
+        st.markdown(counts.reason(conclusion))
+        if analysis.critical:
+            decided = f"decided by **{escape(layer_phrase(analysis.critical, steps))}**"
+            st.markdown(f"**Unknowns minus equations (RA-i): {analysis.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
+        st.caption(f"R-GAP, which works layer by layer: {escape(conclusion.recursion)}.")
+        rank_view.render_gradient(analysis, view)
+        verify.render_offer(given, conclusion)
     st.html(counts.legend())
-    st.plotly_chart(counts.figure(found, steps), key="bars", config={"displayModeBar": False}, alt=said.headline)
+    st.plotly_chart(counts.figure(analysis, steps), key="bars", config={"displayModeBar": False}, alt=conclusion.headline)
     editor.protect(given)
     withheld.render_withheld()
     st.markdown("**Layer by layer**")
-    st.html(counts.table(found, steps))
-    rank_view.render_offer(given, found, seen)
+    st.html(counts.table(analysis, steps))
+    rank_view.render_offer(given, analysis, view)
     st.caption(" ".join((*CAVEATS, RANKS)))
     k_view.show()
     width.show()
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     st.markdown("#### How much of the picture does this network's gradient hold?")
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:

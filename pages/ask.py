@@ -1,4 +1,4 @@
-"""Ask: what could be seen of whose pictures? The strongest known attackers try it, and the page says what they found."""
+"""The page Ask: what could somebody see of the private pictures? The strongest known attackers try, and the page says what they found."""
 
 import time
 
@@ -26,19 +26,19 @@ QUESTION = "Phones send updates, never pictures. Could somebody see the pictures
 GROUP = "question"
 
 
-def start(question: Question, own: list[Picture], known: Catalog) -> None:
-    """The button, what will be run, and a file as another way to ask."""
-    planned, words = list[Experiment](), ""
+def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
+    """Draw the button, what it will run, and the upload of a file that asks the same; `uploads` are pictures of the visitor."""
+    planned, problem = list[Experiment](), ""
     try:
-        planned = plan(question, known, seconds_now, slots=service().slots, own=own)
+        planned = plan(question, known, seconds_now, slots=service().slots, own=uploads)
     except SpecError as error:
-        words = str(error)
+        problem = str(error)
     with st.container(key="run-bar", gap="small"):
         pressed = st.button("Ask", type="primary", icon=":material/help:", width="stretch", disabled=not planned, key="run-button")
-        groups = counted(len({one.pictures for one in planned}), "group")
-        told = f"The strongest attackers first, on {groups} of pictures, {duration(60 * question.minutes)} at most"
-        told += ", and the same pictures without protection" if question.defenses else ""
-        st.caption(escape(words or told))
+        groups = counted(len({experiment.pictures for experiment in planned}), "group")
+        summary = f"The strongest attackers first, on {groups} of pictures, {duration(60 * question.minutes)} at most"
+        summary += ", and the same pictures without protection" if question.defenses else ""
+        st.caption(escape(problem or summary))
     with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)
         file = st.file_uploader("answer.json", ["json"], key=f"answer-{number}")
@@ -49,15 +49,16 @@ def start(question: Question, own: list[Picture], known: Catalog) -> None:
         st.error(escape(refused))
 
 
-def seconds_now(one: Experiment) -> float | None:
-    """How long it will take while others use this machine as they do now; None when nothing is known."""
-    alone = service().estimate(one)
-    return None if alone is None else alone * load_now()
+def seconds_now(experiment: Experiment) -> float | None:
+    """Return how many seconds an experiment will take at the present load of this machine; None where there is no estimate."""
+    idle = service().estimate(experiment)
+    return None if idle is None else idle * load_now()
 
 
 def submit(planned: list[Experiment]) -> None:
-    """Queue all, in their order, and put them into the address."""
-    uploads, pressed = {id: file for one in planned for id, file in uploads_of(one.pictures).items()}, time.time()
+    """Queue all experiments in their order, and write the ids of the runs into the address."""
+    pressed = time.time()
+    uploads = {id: file for experiment in planned for id, file in uploads_of(experiment.pictures).items()}
     try:
         ids = service().submit_all(planned, owner(), uploads=uploads, group=GROUP)
         st.query_params["runs"] = ",".join(ids)
@@ -67,7 +68,7 @@ def submit(planned: list[Experiment]) -> None:
 
 
 def again(file: UploadedFile) -> None:
-    """Ask what a file asks, with its question in the widgets."""
+    """Set the widgets to the question of an answer file, and run it again."""
     known = service().catalog()
     try:
         question = answer_file.question(file.getvalue().decode())
@@ -82,7 +83,7 @@ def again(file: UploadedFile) -> None:
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     title = st.empty()
     title.markdown(f"#### {QUESTION}")
     known = catalog()
@@ -91,13 +92,13 @@ def page() -> None:
     if questions.KEYS["who"] not in st.session_state:
         st.session_state["wrong"] = questions.read_url(known)
     title.markdown(f"#### {escape(in_words_of(Question(called=st.session_state[questions.KEYS['called']]), QUESTION))}")
-    for words in st.session_state.pop("wrong", []):
-        st.warning(escape(words))
+    for sentence in st.session_state.pop("wrong", []):
+        st.warning(escape(sentence))
     left, right = st.columns([0.34, 0.66], gap="medium")
     with left:
-        question, own = questions.choose(known)
+        question, uploads = questions.choose(known)
         questions.write_url(question, known)
-        start(question, own, known)
+        start(question, uploads, known)
     with right:
         answer_view.show(st.query_params.get("runs", ""), question, known)
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -1,4 +1,4 @@
-"""Compare: one question in several variants that differ in one thing, or protections crossed with attacks; all at once, side by side."""
+"""The page Compare: variants of an experiment that differ in one setting, or protections crossed with attacks, all side by side."""
 
 import streamlit as st
 from streamlit.runtime.uploaded_file_manager import UploadedFile
@@ -20,11 +20,11 @@ from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
 
 GROUP = "comparison"
-HERE_NOT = ("defense", "adaptive", "counter")  # menus of the lab alone
+ONLY_LAB = ("defense", "adaptive", "counter")  # menus that the Lab has and this page lacks
 
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Three cards, the one that matters first though it is filled last: the experiments, and what cannot run."""
+    """Draw the three cards, the first one last because it needs the others; return the experiments, and a sentence for each problem."""
     variants.room_for_batches()
     differing = forms.card(1, "What differs")
     with forms.card(2, "The private pictures"):
@@ -56,7 +56,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
 
 
 def start(experiments: list[Experiment], problems: list[str]) -> None:
-    """What cannot run, the Run button with its estimate, and a file as another way to begin."""
+    """Draw the problems, the Run button with its estimate, and the upload of a comparison file; queue the runs when pressed."""
     for problem in problems:
         st.warning(escape(problem))
     enough = len(experiments) > 1
@@ -65,7 +65,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             submit(experiments, anew=bool(st.session_state.get("anew")))
         st.caption(escape(estimate(experiments) if enough else "Choose at least two variants."))
         if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
-            st.toggle("Compute again", key="anew", help="Off: what has the same settings and the same seed is the same run, and is shown.")
+            st.toggle("Compute again", key="anew", help="Off: a run with the same settings and the same seed is shown as it is.")
     with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
         file = st.file_uploader("comparison.json, or a report", ["json", "html"], key=f"comparison-{number}")
@@ -75,29 +75,29 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
 
 
 def estimate(experiments: list[Experiment]) -> str:
-    """How many runs, and about how long."""
+    """Return in words how many runs there are, and about how long they take."""
     seconds = [service().estimate(experiment) for experiment in experiments]
-    words = f"{len(experiments)} runs"
-    known = [one for one in seconds if one is not None]
+    runs = f"{len(experiments)} runs"
+    known = [estimate for estimate in seconds if estimate is not None]
     if len(known) < len(seconds):
-        return f"{words}; no estimate yet for this model"
+        return f"{runs}; no estimate yet for this model"
     slots = service().slots
-    return f"{words}, {about(max(sum(known) / slots, *known))}, {slots} at a time"
+    return f"{runs}, {about(max(sum(known) / slots, *known))}, {slots} at a time"
 
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
-    """Queue all and put them into the address, in the order of the variants."""
-    places = queue_order(experiments)
-    uploads = {id: file for one in experiments for id, file in uploads_of(one.pictures).items()}
+    """Queue all experiments, and write the ids of the runs into the address, in the order of the variants."""
+    order = queue_order(experiments)
+    uploads = {id: file for experiment in experiments for id, file in uploads_of(experiment.pictures).items()}
     try:
-        ids = service().submit_all([experiments[place] for place in places], owner(), uploads=uploads, group=GROUP, anew=anew)
-        st.session_state[address.NEXT] = {"runs": ",".join(id for _, id in sorted(zip(places, ids, strict=True)))}
+        ids = service().submit_all([experiments[index] for index in order], owner(), uploads=uploads, group=GROUP, anew=anew)
+        st.session_state[address.NEXT] = {"runs": ",".join(id for _, id in sorted(zip(order, ids, strict=True)))}
     except SpecError as error:
         st.session_state["refused"] = str(error)
 
 
 def again(file: UploadedFile) -> None:
-    """Run a comparison that was exported, with its settings in the widgets."""
+    """Set the widgets to an exported comparison, and run it again."""
     try:
         experiments = comparison_file.experiments(file.getvalue().decode(), service().catalog())
     except (SpecError, UnicodeDecodeError) as error:
@@ -110,7 +110,7 @@ def again(file: UploadedFile) -> None:
 
 
 def prepare(known: Catalog) -> None:
-    """On a new page, and after Back or Forward: the settings of the runs in a link, or of the link; else a comparison worth watching."""
+    """Set the widgets, on a new page or after Back or Forward, to the settings or runs in the address, or to a prepared comparison."""
     back = address.went_through_history()
     if "differs" in st.session_state and not back:
         return
@@ -126,7 +126,7 @@ def prepare(known: Catalog) -> None:
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     st.markdown(f"#### {escape(compared.title(st.query_params.get('runs', '')))}")
     known = catalog()
     if known is None:
@@ -137,8 +137,8 @@ def page() -> None:
     with left:
         experiments, problems = settings(known)
         start(experiments, [*problems, *all_warnings(experiments, known)])
-        address.write_url(known, without=HERE_NOT, more=variants_address.address_fields())
-        address.tell_misread(misread, known, without=HERE_NOT, more=variants_address.misread)
+        address.write_url(known, without=ONLY_LAB, more=variants_address.address_fields())
+        address.tell_misread(misread, known, without=ONLY_LAB, more=variants_address.misread)
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)

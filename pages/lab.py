@@ -1,4 +1,4 @@
-"""The lab: choose pictures, client, protection and attacker on the left; watch the attack on the right."""
+"""The page Lab: choose pictures, client, protection and attacker on the left; watch the attack on the right."""
 
 import streamlit as st
 
@@ -20,7 +20,7 @@ from leakage.ui.lab.client_choice import choose_setting
 
 
 def settings(known: Catalog) -> Experiment | None:
-    """The four steps as widgets; None while no picture is chosen."""
+    """Draw the four steps as widgets, and return the experiment; None while no picture is chosen."""
     with forms.card(1, "The private pictures"):
         items, pictures = choose_pictures()
         size, channels = choose_shape(items)
@@ -48,26 +48,26 @@ def settings(known: Catalog) -> Experiment | None:
 
 
 def start(experiment: Experiment | None, known: Catalog) -> None:
-    """The Run button with its estimate; submits when pressed, or when a what-if was."""
-    seconds, words = None, "No estimate yet for this model" if experiment else "Choose a picture first"
+    """Draw the Run button with its estimate; queue the experiment when Run or a what-if was pressed."""
+    seconds, sentence = None, "No estimate yet for this model" if experiment else "Choose a picture first"
     with st.container(key="run-bar", gap="small"):
         try:
             seconds = service().estimate(experiment.resolve(known)) if experiment else None
-        except SpecError as error:  # settings that are each allowed, and together are not
-            experiment, words = None, str(error)
+        except SpecError as error:  # each setting is allowed, but not all of them together
+            experiment, sentence = None, str(error)
         if seconds and experiment:
-            words = sentence_case(about(seconds, limit=experiment.max_seconds))
+            sentence = sentence_case(about(seconds, limit=experiment.max_seconds))
         if experiment:
-            words = f"Attack: {known.attacks.get(experiment.attack.id).title}. {words}"
+            sentence = f"Attack: {known.attacks.get(experiment.attack.id).title}. {sentence}"
         pressed = st.button(
             "Run", type="primary", icon=":material/play_arrow:", width="stretch", disabled=experiment is None, key="run-button"
         )
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-            st.caption(escape(words))
+            st.caption(escape(sentence))
             st.button("Reset to defaults", on_click=address.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
         for caution in warnings(experiment, known) if experiment else ():
             st.caption(f":material/warning: {escape(caution)}")
-    beside = st.session_state.pop("go", "")  # a what-if was pressed: the run that stays in view
+    beside = st.session_state.pop("go", "")  # a what-if was pressed: the id of the run that stays beside it
     if experiment and (pressed or beside):
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
@@ -79,18 +79,18 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 
 
 def begin(known: Catalog) -> None:
-    """On a new page, and after Back or Forward: the settings of the address, or of the run that it shows."""
+    """Set the widgets on a new page, and after Back or Forward, to the settings of the address or of the run that it shows."""
     state, back = st.session_state, address.went_through_history()
-    met = "attack" in state  # here, or on another page that has such a menu
-    if met and not back and not (state.get(COMING) and state.get(SHOWN)):
+    drawn = "attack" in state  # this page, or another page with the same menu
+    if drawn and not back and not (state.get(COMING) and state.get(SHOWN)):
         return
     shown, by_settings = st.query_params.get("run"), "v" in st.query_params
-    address.read_url(known, again=met)
+    address.read_url(known, again=drawn)
     if back:
         state[simple_form.EXPERT] = st.query_params.get(simple_form.EXPERT) == "1"
-    if not shown and not by_settings:  # an address without anything shows what was shown before, whenever one comes back to it
+    if not shown and not by_settings:  # an address without keys shows the run that this page showed before
         shown = state[BEFORE] = state.get(BEFORE if back else SHOWN)
-        if shown and not back:  # after Back or Forward the address stays as it is: whatever lies behind it must stay in reach
+        if shown and not back:  # after Back or Forward the address stays as it is, so that the later steps of the history remain
             state[address.NEXT] = {"run": shown}
     if shown and not by_settings:
         result.load_settings(shown)
@@ -98,12 +98,12 @@ def begin(known: Catalog) -> None:
 
 
 def run_shown() -> str | None:
-    """The runs of the address; of one without settings, what was shown before."""
+    """Return the ids of the runs in the address; for an address without settings, the runs that the page showed before."""
     return st.query_params.get("run") or (None if "v" in st.query_params else st.session_state.get(BEFORE))
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     newcomer.front_door()
     presets.render_buttons()
     known = catalog()

@@ -1,4 +1,4 @@
-"""The runs of this browser: look again, name, pin, share, delete. With a list in the address: those runs, for anybody, as a lesson."""
+"""The page Your runs: show, name, pin, share and delete the runs of this browser; or show any visitor the list in the address."""
 
 import time
 from itertools import zip_longest
@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import streamlit as st
 
 from leakage.frontend.markup import render
-from leakage.results.comparison import MAX_RUNS as MOST
+from leakage.results.comparison import MAX_RUNS
 from leakage.results.run_titles import attack_title, ranks_title, training_title
 from leakage.runs.endings import how_it_stands
 from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd
@@ -25,43 +25,43 @@ from leakage.ui.training import attackers
 
 
 def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """How it ended, what it was, and its page."""
-    end, how = run.outcome(AttackEnd), how_it_stands(run)
+    """Return how an attack ended, its title, and the address of its page."""
+    end, status = run.outcome(AttackEnd), how_it_stands(run)
     if end and end.scores.psnr is not None and end.verdict:
-        how += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
-    return how, attack_title(run.experiment_as(Experiment), known), f"{base()}/?run={run.id}"
+        status += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
+    return status, attack_title(run.experiment_as(Experiment), known), f"{base()}/?run={run.id}"
 
 
 def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """The same of a training."""
+    """Return how a training ended, its title, and the address of its page."""
     end = run.outcome(TrainingEnd)
-    how = how_it_stands(run) + (f" · accuracy {end.accuracy:.1%}" if end and end.accuracy is not None else "")
-    return how, training_title(run.experiment_as(Training), known), f"{base()}/training?run={run.id}"
+    status = how_it_stands(run) + (f" · accuracy {end.accuracy:.1%}" if end and end.accuracy is not None else "")
+    return status, training_title(run.experiment_as(Training), known), f"{base()}/training?run={run.id}"
 
 
 def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
-    """The same of ranks that were measured."""
-    asked = run.experiment_as(Ranks)
-    found = [rank for rank in service().ranks(run.id).values() if rank is not None]
+    """Return how a measurement of ranks ended, its title, and the address of its page."""
+    task = run.experiment_as(Ranks)
+    measured = [rank for rank in service().ranks(run.id).values() if rank is not None]
     whole = " and the whole gradient" if service().gradient_rank(run.id) else ""
-    how = f"{how_it_stands(run)} · {len(found)} of {len(asked.layers)} layers{whole} measured"
-    return how, ranks_title(asked), explain.ranks_link(asked)
+    status = f"{how_it_stands(run)} · {len(measured)} of {len(task.layers)} layers{whole} measured"
+    return status, ranks_title(task), explain.ranks_link(task)
 
 
 def attacker_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """The same of an attacker's network."""
+    """Return how the training of an attacker's network ended, its title, and the address of its page."""
     end = run.outcome(InverterEnd)
-    how = how_it_stands(run) + (f" · {attackers.decibels(end.mse):.1f} dB on pictures it never saw" if end and end.mse else "")
-    return how, attackers.title(run.experiment_as(InverterTraining), known), f"{base()}/training?run={run.id}"
+    status = how_it_stands(run) + (f" · {attackers.decibels(end.mse):.1f} dB on pictures it never saw" if end and end.mse else "")
+    return status, attackers.title(run.experiment_as(InverterTraining), known), f"{base()}/training?run={run.id}"
 
 
 ROWS = {"attack": attack_row, "train": training_row, "invert": attacker_row, "rank": ranks_row}
 
 
-def row(run: Run, label: Label, known: Catalog) -> None:
-    """One run: its name, what, when, how it ended; and what can be done with it."""
+def show_row(run: Run, label: Label, known: Catalog) -> None:
+    """Draw a run with its name, title, time and end, and the buttons to pin, rename and delete it."""
     with st.container(border=True, horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        tell(run, label.name, known)
+        show_summary(run, label.name, known)
         with st.container(horizontal=True, vertical_alignment="center", width="content", gap="small"):
             pinned, given = label.pinned is not None, (run.id, owner())
             st.button(
@@ -74,53 +74,53 @@ def row(run: Run, label: Label, known: Catalog) -> None:
                 on_click=service().labels.pin,
                 args=given,
             )
-            # Keys of their own: a popover that is open would else stay so on the next run, once this one is gone.
-            with st.popover("Rename", icon=":material/edit:", type="tertiary", key=f"renaming-{run.id}"):
+            with st.popover("Rename", icon=":material/edit:", type="tertiary", key=f"renaming-{run.id}"):  # else open for the next run too
                 st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: its title.")
             with st.popover("Delete", icon=":material/delete:", type="tertiary", key=f"deleting-{run.id}"):
                 st.markdown("It goes at once, with its pictures, and does not come back.")
                 st.button("Delete it", key=f"delete-{run.id}", type="primary", on_click=service().delete, args=given)
 
 
-def rename(run: str, whose: str) -> None:
-    """Take the name that was typed."""
-    service().labels.rename(run, whose, st.session_state[f"name-{run}"])
+def rename(run: str, holder: str) -> None:
+    """Store the name that the visitor typed for a run."""
+    service().labels.rename(run, holder, st.session_state[f"name-{run}"])
 
 
-def tell(run: Run, name: str, known: Catalog) -> None:
-    """Its picture, its name where it has one, its title as a link, and how it ended."""
-    how, title, address = ROWS[run.kind](run, known)
+def show_summary(run: Run, name: str, known: Catalog) -> None:
+    """Draw the picture of a run, its name or title as a link, its time, and how it ended."""
+    status, title, address = ROWS[run.kind](run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         if run.result and run.kind == "attack":
             st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
         lines = [link(Markdown(f"**{escape(name or title)}**"), address), *([escape(title)] if name else [])]
-        st.markdown("  \n".join([*lines, escape(f"{when} · {how}")]), width="content")
+        st.markdown("  \n".join([*lines, escape(f"{when} · {status}")]), width="content")
 
 
 def share(runs: list[Run], labels: dict[str, Label]) -> None:
-    """The pinned runs as one link; names travel in it, so that it says what its author called them."""
-    told = urlencode([("list", ",".join(run.id for run in runs)), *(("called", labels[run.id].name) for run in runs)], safe=",")
+    """Draw the link that lists the pinned runs; it holds their names, so that other visitors see them too."""
+    query = urlencode([("list", ",".join(run.id for run in runs)), *(("called", labels[run.id].name) for run in runs)], safe=",")
     with st.popover("List pinned runs as a lesson", icon=":material/format_list_numbered:", type="tertiary"):
-        st.markdown("Whoever has this link sees these runs in this order, with their names and pictures, for as long as you keep them.")
-        st.code(f"{address_of('/runs') or f'{base()}/runs'}?{told}", language=None, wrap_lines=True)
-        st.link_button("Open it", f"{base()}/runs?{told}", icon=":material/open_in_new:")
+        st.markdown("Everybody with this link sees these runs in this order, with their names and pictures, for as long as you keep them.")
+        st.code(f"{address_of('/runs') or f'{base()}/runs'}?{query}", language=None, wrap_lines=True)
+        st.link_button("Open it", f"{base()}/runs?{query}", icon=":material/open_in_new:")
 
 
 def lesson(ids: list[str], names: list[str], known: Catalog) -> None:
-    """The runs of a link, in its order."""
+    """Draw the runs that a link lists, in its order."""
     st.markdown("#### A list of runs")
-    found = [(run, printable(name)) for id, name in zip_longest(ids[:MOST], names[:MOST], fillvalue="") if (run := service().look(id))]
-    for number, (run, name) in enumerate(found, 1):
+    named = zip_longest(ids[:MAX_RUNS], names[:MAX_RUNS], fillvalue="")
+    listed = [(run, printable(name)) for id, name in named if (run := service().look(id))]
+    for number, (run, name) in enumerate(listed, 1):
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
             st.markdown(f"**{number}**", width="content")
-            tell(run, name, known)
-    if len(found) < len(ids):
+            show_summary(run, name, known)
+    if len(listed) < len(ids):
         st.caption(f"A run of this list is not here: {gone.why(ids)}.")
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     known = service().catalog()
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")
@@ -129,11 +129,11 @@ def page() -> None:
     else:
         st.markdown("#### The runs of this browser")
         delete_by_code.show()
-        runs(known)
+        show_runs(known)
 
 
-def runs(known: Catalog) -> None:
-    """Those of this browser, the pinned ones first."""
+def show_runs(known: Catalog) -> None:
+    """Draw the runs of this browser, the pinned runs first."""
     mine, labels = service().mine(owner()), service().labels.of(owner())
     if not mine:
         st.info("No runs yet. Choose pictures in the lab and press Run.")
@@ -143,7 +143,7 @@ def runs(known: Catalog) -> None:
             share(pinned, labels)
         delete_all()
     for run in mine:
-        row(run, labels.get(run.id, Label()), known)
+        show_row(run, labels.get(run.id, Label()), known)
     st.caption(explain.promise())
 
 

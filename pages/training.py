@@ -1,4 +1,4 @@
-"""Training: teach a model, centrally or as a federation, protected or not, and watch how good it gets. The lab can then attack it."""
+"""The page Training: train a model, centrally or in a federation, with or without protection, for the Lab to attack."""
 
 from typing import Literal, TypeAlias, TypedDict
 
@@ -15,7 +15,7 @@ from leakage.ui.training import attackers, training_view, under_way
 
 Data: TypeAlias = Literal["digits", "mnist", "cifar10"]
 DATA: dict[Data, str] = {
-    "digits": "Handwritten digits that ship with the program: 1,500 to learn from, 297 to be tried on; 28 px, grey.",
+    "digits": "Handwritten digits that ship with the program: 1,500 for training, 297 for testing; 28 px, grey.",
     "mnist": "Handwritten digits, 28 px, grey.",
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
@@ -23,11 +23,11 @@ SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Tw
 OPTIMISERS: dict[Literal["sgd", "adam"], str] = {"sgd": "SGD with momentum", "adam": "Adam"}
 SCHEDULES: tuple[Literal["cosine", "steps", "constant"], ...] = ("cosine", "steps", "constant")
 DEFAULT = Training()
-SMALL_BATCH = 16  # of the digits that ship, which are few: a pass through them is 94 steps
+SMALL_BATCH = 16  # for the few digits that ship with the program: an epoch then has 94 steps
 
 
 class Recipe(TypedDict):
-    """The fields of a Training that stand in its recipe."""
+    """The fields of a Training that the popover Recipe sets."""
 
     optimiser: Literal["sgd", "adam"]
     rate: float
@@ -40,7 +40,7 @@ class Recipe(TypedDict):
 
 
 def settings(known: Catalog) -> Training | None:
-    """Four cards: model, pictures, who trains how, and what protects them."""
+    """Draw the cards for model, pictures, training and protection, and return the training; None where it cannot run."""
     with st.container(border=True, gap="small", key="step-1"):
         st.markdown("**1 · The model**")
         model = forms.choose(known, "model", "Model")
@@ -55,15 +55,15 @@ def settings(known: Catalog) -> Training | None:
         show_missing(missing)
     with st.container(border=True, gap="small", key="step-3"):
         st.markdown("**3 · Who trains**")
-        rounds = st.number_input("Rounds", 1, 1000, 5, key="rounds", help="After each round the model is tried on the test pictures.")
+        rounds = st.number_input("Rounds", 1, 1000, 5, key="rounds", help="After each round the model is tested on the test pictures.")
         clients = st.number_input(
             "Clients",
             1,
             100,
             1,
             key="clients",
-            help="1: all pictures in one place (central). More: each phone holds a share, trains on it, "
-            "and the server averages the models they send (FedAvg).",
+            help="1: all pictures in one place (central). More: each phone holds a part of the pictures and trains on it, "
+            "and the server averages the models that the phones send (FedAvg).",
         )
         partition: Literal["iid", "shards"] = "iid"
         local_epochs = 1
@@ -93,7 +93,7 @@ def settings(known: Catalog) -> Training | None:
 
 
 def fine_settings(data: str) -> Recipe:
-    """The recipe, folded away."""
+    """Draw the recipe of the training behind a button, and return its values."""
     with st.popover("Recipe", icon=":material/tune:", key="recipe"):
         optimiser = st.selectbox("Optimiser", list(OPTIMISERS), key="optimiser", format_func=OPTIMISERS.__getitem__)
         return {
@@ -109,8 +109,8 @@ def fine_settings(data: str) -> Recipe:
                 1.0,
                 format="%g",
                 key="server-rate",
-                help="How far the server follows what arrives. 1: it takes the mean (FedAvg). A stand-in as published, "
-                "whose every entry is about 1 or -1, needs far less: try 0.01.",
+                help="How far the server moves the model towards the mean of the updates. 1: to the mean (FedAvg). AdaDefense as published "
+                "sends entries of about 1 or -1, so it needs far less: try 0.01.",
             ),
             "schedule": st.selectbox("Learning rate over time", SCHEDULES, key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
@@ -120,7 +120,7 @@ def fine_settings(data: str) -> Recipe:
 
 
 def start(task: Training | None) -> None:
-    """The Train button."""
+    """Draw the Train button, and below it the training of an attacker's network; begin the training when pressed."""
     with st.container(key="run-bar"):
         if st.button("Train", type="primary", icon=":material/play_arrow:", width="stretch", disabled=task is None) and task:
             under_way.begin(task)
@@ -128,7 +128,7 @@ def start(task: Training | None) -> None:
 
 
 def page() -> None:
-    """The whole page, top to bottom."""
+    """Draw the whole page, from top to bottom."""
     st.markdown("#### How well does a model learn, and does it leak less?")
     known = service().catalog()
     if known is None:
