@@ -1,4 +1,4 @@
-"""The answer on the page: a word, what could be seen, by whom and how soon, what was not tried, what each protection would change."""
+"""The answer on the page: a word, what could be seen, which attacker saw it, what was not tried, what each protection changes."""
 
 import time
 
@@ -26,11 +26,17 @@ from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
 LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open"}
-STORED = "ask-stored"  # ids of runs that were computed before Ask was pressed last
+STORED = "ask-stored"  # session key: the ids of the runs that had been computed before the visitor pressed Ask
 
 
 def show(ids: str, question: Question, known: Catalog) -> None:
-    """The runs of an address and what they answer."""
+    """Draw the answer to the runs of an address, or say that they are missing.
+
+    Args:
+        ids: run ids, joined by commas.
+        question: what the widgets ask now; the answer's consequences are drawn only where the runs answer this question.
+        known: the plug-ins.
+    """
     runs = find_runs(ids)
     if not runs:
         if ids:
@@ -41,24 +47,25 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     if lacking := missing(ids):
         st.warning(f"{len(lacking)} of the attacks of this answer are not here any more: {gone.why(lacking)}.")
     if not asked:
-        st.warning("The settings ask something else than what is answered here. Press **Ask** to have that answered.")
+        st.warning("The settings have changed since this answer was computed. Press **Ask** to answer them.")
     if stored := [run for run in runs if run.id in st.session_state.get(STORED, ())]:
         st.caption(
-            f"{len(stored)} of {len(runs)} runs were computed before, and are shown as they were stored: also those that time ended then."
+            f"{len(stored)} of {len(runs)} runs were computed before, and are shown as they were stored. "
+            "Some of them may have ended at their time limit then."
         )
     with st.container(key="comparison"):
         if moving:
             st.fragment(watch, run_every=EVERY)(ids, question if asked else None, known)
             playing(runs, question, known)
             return
-        told = found_so_far(runs, len(lacking), question if asked else None, known)
+        answer_so_far = found_so_far(runs, len(lacking), question if asked else None, known)
         playing(runs, question, known)
         if asked:
-            consequences(ids, told, question, known)
+            consequences(ids, answer_so_far, question, known)
 
 
 def playing(runs: list[Run], question: Question, known: Catalog) -> None:
-    """Of every group of people the run that shows most so far, and beside the first its control."""
+    """Play up to four runs: for each group of people the run that leaks most so far, and after the first group its control."""
     row_of = {row.run: row for row in rows(service(), runs, known)}
     asked = {run.id: run.experiment_as(Experiment) for run in runs}
     best: dict[str, Run] = {}
@@ -72,41 +79,54 @@ def playing(runs: list[Run], question: Question, known: Catalog) -> None:
     names = {run.id: f"Group {number}" for number, run in enumerate(main, 1)} | {run.id: "Control, protection off" for run in controls}
     staged_runs = [staged(run.id, f"{names[run.id]}: {row_of[run.id].attack}", asked[run.id], known) for run in shown][:4]
     if stage(staged_runs, key="asked", together=True, apart=True):
-        for one in staged_runs:
-            fallback.show(one.id)
+        for staged_run in staged_runs:
+            fallback.show(staged_run.id)
 
 
-def _role(one: Experiment, every: list[Experiment]) -> str:
-    return "Control" if is_control(one, every) else "Group"
+def _role(experiment: Experiment, experiments: list[Experiment]) -> str:
+    return "Control" if is_control(experiment, experiments) else "Group"
 
 
 def watch(ids: str, question: Question | None, known: Catalog) -> None:
-    """The answer while attacks still run; they are stopped when the time is over, and at the end the whole page is drawn again."""
+    """Draw the answer while attacks still run.
+
+    Cancel the attacks when the time is over. Draw the whole page again when all have ended.
+    """
     runs = find_runs(ids)
-    still = [run for run in runs if run.status in OPEN]
-    if not still:
+    open_runs = [run for run in runs if run.status in OPEN]
+    if not open_runs:
         st.rerun()
-    over = deadline(still)
-    if time.time() > over:
-        for run in still:
+    end = deadline(open_runs)
+    if time.time() > end:
+        for run in open_runs:
             service().cancel(run.id, owner(), how="over")
     found_so_far(runs, len(missing(ids)), question, known)
-    left = max(0, round(over - time.time()))
-    st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{escape(duration(left))} left at most")
+    seconds_left = max(0, round(end - time.time()))
+    st.progress(sum(run.status not in OPEN for run in runs) / len(runs), text=f"{escape(duration(seconds_left))} left at most")
     stop(runs)
 
 
-def deadline(still: list[Run]) -> float:
-    """When the time is over, in seconds since 1970: it begins with the newest of those that are still open, as older ones may be shared."""
-    return max(run.created for run in still) + max(run.experiment_as(Experiment).max_seconds for run in still)
+def deadline(open_runs: list[Run]) -> float:
+    """Return when the open runs are cancelled, in seconds since 1970.
+
+    The time limit starts with the newest open run: an older open run may belong to another question as well.
+    """
+    return max(run.created for run in open_runs) + max(run.experiment_as(Experiment).max_seconds for run in open_runs)
 
 
 def found_so_far(runs: list[Run], gone: int, question: Question | None, known: Catalog) -> Answer:
-    """The answer in a word and a sentence, and what stands behind it; `question`: what they answer, where that is known."""
-    told = answer(service(), runs, known, gone=gone)
+    """Draw the answer as a word, a headline and a table of facts, and return it.
+
+    Args:
+        runs: the attacks of the answer.
+        gone: how many attacks of the answer are not in the store any more.
+        question: the question that the runs answer; None if the widgets ask another question.
+        known: the plug-ins.
+    """
+    found_answer = answer(service(), runs, known, gone=gone)
     asked = [("Asked", "; ".join(words.rstrip(".") for _, words in scenario_words(question, known)))] if question else []
     about = question or Question()
-    found = [*asked, *lines(told, about, known)] if question else lines(told, about, known)
-    headline = in_words_of(about, told.headline)
-    st.html(render("ui/ask/answer.html.jinja", look=LOOKS[told.word], word=told.word, headline=headline, lines=found))
-    return told
+    facts = [*asked, *lines(found_answer, about, known)] if question else lines(found_answer, about, known)
+    headline = in_words_of(about, found_answer.headline)
+    st.html(render("ui/ask/answer.html.jinja", look=LOOKS[found_answer.word], word=found_answer.word, headline=headline, lines=facts))
+    return found_answer

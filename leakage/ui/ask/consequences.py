@@ -23,14 +23,14 @@ from leakage.ui.compare.compared import find_runs
 COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
 
-def consequences(ids: str, told: Answer, question: Question, known: Catalog) -> None:
-    """What was not tried, what to demand, what each protection would change, and what to take away."""
+def consequences(ids: str, answer: Answer, question: Question, known: Catalog) -> None:
+    """Draw what was not tried, what to demand, what risk remains, what other protections change, and what to take away."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        if told.best:
-            st.link_button("Open in the Lab", f"{base()}/?run={told.best.run}", icon=":material/science:", type="tertiary")
+        if answer.best:
+            st.link_button("Open in the Lab", f"{base()}/?run={answer.best.run}", icon=":material/science:", type="tertiary")
         st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
     st.markdown("**What was not tried**")
-    st.markdown("\n".join(f"- {escape(words)}" for words in not_tried(question, told, known)))
+    st.markdown("\n".join(f"- {escape(words)}" for words in not_tried(question, answer, known)))
     st.markdown("**What to demand of a vendor**")
     advice(DEMANDS, question)
     st.markdown("**What risk remains**")
@@ -39,42 +39,47 @@ def consequences(ids: str, told: Answer, question: Question, known: Catalog) -> 
     take_away(ids, question)
 
 
-def advice(told: Sequence[tuple[str, str]], question: Question) -> None:
-    """Sentences as a list, each with the lesson that shows why."""
+def advice(sentences: Sequence[tuple[str, str]], question: Question) -> None:
+    """List sentences of advice, each with a link to the lesson that explains it.
+
+    Args:
+        sentences: pairs of a sentence and the id of its lesson.
+        question: the question; its word for the clients (phones, clinics, sites) is used in the sentences.
+    """
     lessons = {lesson: link(Markdown(title), f"{base()}/learn/{lesson}") for lesson, title in TITLES.items()}
-    st.markdown("\n".join(f"- {escape(in_words_of(question, words))} ({lessons[lesson]})" for words, lesson in told))
+    st.markdown("\n".join(f"- {escape(in_words_of(question, sentence))} ({lessons[lesson]})" for sentence, lesson in sentences))
 
 
 def change(ids: str, question: Question, known: Catalog) -> None:
-    """What was measured beforehand of the protection that was asked about and of none; and of all others, folded away."""
+    """Draw a table of the precomputed results of the protection in question and of none, and all others in an expander."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
-    own = [picture for run in find_runs(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
-    measured = alternatives(groups(question, list(dict.fromkeys(own)))[0], service(), known, lambda text: in_words_of(question, text))
+    uploads = [picture for run in find_runs(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
+    measured = alternatives(groups(question, list(dict.fromkeys(uploads)))[0], service(), known, lambda text: in_words_of(question, text))
     st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
-    accuracy = next((one.cost.recipe for one in measured if one.cost.recipe), "")
+    accuracy = next((row.cost.recipe for row in measured if row.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
-    nearest = [cells(one) for one in measured if one.chosen or not one.stack]
+    nearest = [cells(row) for row in measured if row.chosen or not row.stack]
     st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=nearest))
     with st.expander("Every protection that was measured", key="asked-alternatives"):
-        st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(one) for one in measured]))
+        st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(row) for row in measured]))
 
 
-def cells(one: Alternative) -> tuple[bool, str, str, str, str, str]:
-    """A protection as a line of the table: whether it was asked about, then what is said of it."""
-    accuracy = "–" if one.cost.accuracy is None else f"{one.cost.accuracy:.1%}"
-    return one.chosen, sentence_case(one.title), one.seen, one.attacker, accuracy, one.cost.difference or "–"
+def cells(row: Alternative) -> tuple[bool, str, str, str, str, str]:
+    """Return a protection as a row of the table: whether the question is about it, then title, what was seen, attack, accuracy and cost."""
+    accuracy = "–" if row.cost.accuracy is None else f"{row.cost.accuracy:.1%}"
+    return row.chosen, sentence_case(row.title), row.seen, row.attacker, accuracy, row.cost.difference or "–"
 
 
 def take_away(ids: str, question: Question) -> None:
-    """A page to print, a file that repeats it, the link."""
+    """Offer a page to print, a file that repeats the answer, and the link."""
     with st.expander("To print", icon=":material/print:", key="asked-paper"):
-        given = {name: st.text_input(escape(name.capitalize()), max_chars=200, key=f"paper-{name}") for name in PAPER}
+        entries = {name: st.text_input(escape(name.capitalize()), max_chars=200, key=f"paper-{name}") for name in PAPER}
         st.caption(
-            "These words go onto the printed page and into its address, which your browser remembers. This server keeps them nowhere."
+            "Your entries go onto the printed page and into its address, which your browser remembers. This server does not store them."
         )
-        about = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in given.items() if text}})
+        query = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in entries.items() if text}})
         with st.container(horizontal=True):
-            st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{about}", icon=":material/print:", type="tertiary")
-            st.link_button("File that repeats it", f"{base()}/api/ask/answer.json?{about}", icon=":material/download:", type="tertiary")
+            st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{query}", icon=":material/print:", type="tertiary")
+            st.link_button("File that repeats it", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary")
             with st.popover("Link to this answer", icon=":material/link:", type="tertiary"):
                 st.code((st.context.url or "").split("?")[0] + "?" + urlencode(st.query_params.to_dict()), language=None)

@@ -1,4 +1,4 @@
-"""Step 3 of the page Ask: a protection by its strength, or by the privacy budget (epsilon) that it is to keep."""
+"""Step 3 of the page Ask: choose a protection by its strength, or by its privacy budget (epsilon)."""
 
 import streamlit as st
 
@@ -16,15 +16,18 @@ from leakage.spec.question import Question, groups, in_words_of
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
 
-PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # keys of the widgets
-BY_EPSILON = "epsilon"  # the line of the menu that asks for a budget
+PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # widget keys
+BY_EPSILON = "epsilon"  # the menu item that asks for a privacy budget
 USUAL_EPSILON = 8.0
 PRIVATE = "differential privacy"
 ANSWERED = "It promises differential privacy; the answer states epsilon."
 
 
 def protection(question: Question, known: Catalog) -> Question:
-    """The question with the protection that was chosen, and below the menu what that strength does and promises."""
+    """Draw the menu of protections, and return the question with the chosen protection.
+
+    Below the menu stands what the protection does, its differential privacy, and what was measured at this strength.
+    """
     menu = _menu(known, st.session_state.get(PROTECTION, NONE))
     key = st.selectbox(
         "Protection", menu, format_func=menu.__getitem__, key=PROTECTION, persist_state=forms.KEPT, label_visibility="collapsed"
@@ -36,15 +39,15 @@ def protection(question: Question, known: Catalog) -> Question:
         question = question.model_copy(update={"epsilon": float(epsilon), "defenses": (with_epsilon(float(epsilon), question, known),)})
     else:
         question = question.model_copy(update={"defenses": parse_key(key, known)})
-    does, *found = strength_words(question, known)
-    st.caption(escape(in_words_of(question, does)))
-    if found:
-        st.markdown("\n".join(f"- {escape(in_words_of(question, words))}" for words in found))
+    description, *facts = strength_words(question, known)
+    st.caption(escape(in_words_of(question, description)))
+    if facts:
+        st.markdown("\n".join(f"- {escape(in_words_of(question, fact))}" for fact in facts))
     return question
 
 
 def _menu(known: Catalog, chosen: str) -> dict[str, str]:
-    """A budget; the protections that the simple form of the Lab offers, weak to strong; then all others, and the chosen one."""
+    """Return the menu, key to title: none, by epsilon, the strengths of the Lab's simple form, all others, the protection `chosen`."""
     strengths = {
         key_of((strength.defense,), known): f"{protection.title}, {name}"
         for protection in prepared().simple.protections.values()
@@ -52,13 +55,13 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     }
     others = [key for key in (chosen,) if key != BY_EPSILON]
     names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
-    words = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
-    found = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in words.items()}
-    return {NONE: found.pop(NONE), BY_EPSILON: "By epsilon (differential privacy)", **found}
+    titles = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
+    items = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in titles.items()}
+    return {NONE: items.pop(NONE), BY_EPSILON: "By epsilon (differential privacy)", **items}
 
 
 def _with_strength(strength: str, name: str) -> str:
-    """A strength and its numbers, the title once.
+    """Return the name of a strength and its numbers, without repeating the title of the protection.
 
     >>> _with_strength("DP-SGD, weak", "DP-SGD, noise multiplier 0.01"), _with_strength("Noise, weak", "Gaussian noise 0.001")
     ('DP-SGD, weak: noise multiplier 0.01', 'Noise, weak: Gaussian noise 0.001')
@@ -72,7 +75,7 @@ def _private(key: str, known: Catalog) -> bool:
 
 
 def strength_words(question: Question, known: Catalog) -> list[str]:
-    """What the chosen strength does: the protections with their numbers; then what they promise, and what was measured of them."""
+    """Describe the chosen protection in sentences: what it does and its strength, its differential privacy, what was measured of it."""
     if not question.defenses:
         return ["What leaves the phone is sent as it is."]
     does = [known.defenses.get(part.id).plain for part in question.defenses]
@@ -81,33 +84,33 @@ def strength_words(question: Question, known: Catalog) -> list[str]:
 
 
 def _promised(question: Question, known: Catalog) -> str:
-    """The figures of differential privacy of this strength."""
-    if found := promise_before(question, known):
-        return f"Differential privacy: {sentence(found, question.uploads)}"
+    """Return what differential privacy the protection gives, as a sentence without its full stop."""
+    if promise := promise_before(question, known):
+        return f"Differential privacy: {sentence(promise, question.uploads)}"
     private = any(known.defenses.get(part.id).private for part in question.defenses)
     return f"Differential privacy: {ANSWERED if private else NONE_PROMISED[:1].lower() + NONE_PROMISED[1:]}".rstrip(".")
 
 
 def _measured(question: Question, known: Catalog) -> list[str]:
-    """What the best attacker of the precomputed results saw at this very strength; nothing where that was not measured."""
+    """Return what the best attacker of the precomputed results saw at this strength, as at most one sentence."""
     try:
-        asked = groups(question.model_copy(update={"who": "faces"} if question.who == "own" else {}))[0]
+        experiment = groups(question.model_copy(update={"who": "faces"} if question.who == "own" else {}))[0]
     except SpecError:
-        asked = Experiment(defenses=question.defenses)
-    rows = nearest(asked, known)
-    own = [line for line in rows.lines if same_stack(line.stack, question.defenses, known)]
-    if not own:
+        experiment = Experiment(defenses=question.defenses)
+    results = nearest(experiment, known)
+    lines = [line for line in results.lines if same_stack(line.stack, question.defenses, known)]
+    if not lines:
         return ["This strength was not measured beforehand."]
-    cells = [cell for duel in own[0].duels.values() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
-    if not cells or rows.scene is None:
+    cells = [cell for duel in lines[0].duels.values() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
+    if not cells or results.scene is None:
         return []
     best = max(cells, key=reach)
-    attacker = next((one for one in rows.attackers.values() if one.cell is best), None)
-    by = f", by {_attack_words(attacker, rows.scene, known)}" if attacker else ""
-    return [f"Measured beforehand at this strength ({rows.scene.title.lower()}): {seen_words(best)}{by}."]
+    attacker = next((candidate for candidate in results.attackers.values() if candidate.cell is best), None)
+    attacked_by = f", by {_attack_words(attacker, results.scene, known)}" if attacker else ""
+    return [f"Measured beforehand at this strength ({results.scene.title.lower()}): {seen_words(best)}{attacked_by}."]
 
 
 def _attack_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
-    """The attack of a precomputed result, and over how many rounds where several were put together."""
+    """Return the short name of a precomputed result's attack, and over how many rounds it averages, if it averages."""
     rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging(known) else ""
     return f"{known.attacks.get(attacker.attack.id).short}{rounds}"

@@ -1,4 +1,4 @@
-"""The question as widgets, in the order in which somebody would tell it, kept in the address."""
+"""The question of the page Ask as widgets in five steps; their values are kept in the address."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -36,22 +36,22 @@ from leakage.ui.lab.chooser import all_grey, uploaded
 
 OWN = "own"
 DEFAULT = Question()
-SEED = "ask-seed"  # of a question from a file
-CHOICES: dict[str, Sequence[Any]] = {  # of the address, by name; those of `who` come from prepared()
+SEED = "ask-seed"  # session key: the seed of a question from a file; no widget chooses it
+CHOICES: dict[str, Sequence[Any]] = {  # name in the address -> allowed values; the values of `who` are in prepared()
     **{"called": CALLED, "phones": CLIENTS, "each": COUNTS, "steps": list(STEPS)},
     **{"attacker": list(ATTACKERS), "minutes": MINUTES},
 }
-NUMBERS = {"colluding": (0, max(CLIENTS) - 1), "rounds": (1, MOST_ROUNDS), "seed": (0, LAST_SEED)}  # whole numbers of the address: from, to
-FIELDS = {"phones": "clients"}  # name in the address -> field of the question, where they differ
+NUMBERS = {"colluding": (0, max(CLIENTS) - 1), "rounds": (1, MOST_ROUNDS), "seed": (0, LAST_SEED)}  # name in the address -> lowest, highest
+FIELDS = {"phones": "clients"}  # name in the address -> field of the question, if they differ
 USUAL = {name: getattr(DEFAULT, FIELDS.get(name, name)) for name in ("who", *CHOICES, "colluding", "rounds")}
-KEYS = {name: f"ask-{name}" for name in USUAL}  # of the widgets, by their name in the address
+KEYS = {name: f"ask-{name}" for name in USUAL}  # name in the address -> widget key
 
 
 def choose(known: Catalog) -> tuple[Question, list[Picture]]:
-    """The question, and the pictures that were uploaded for it."""
+    """Draw the five steps, and return the question and the pictures that the visitor uploaded for it."""
     with forms.card(1, "Whose pictures?"):
         who = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
-        own = _own() if who == OWN else []
+        uploads = _own() if who == OWN else []
         faces = st.container()
     with forms.card(2, "How are they sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
@@ -66,12 +66,12 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
             key=KEYS["steps"],
             persist_state=forms.KEPT,
         )
-        uploads = f"Uploads of each {called[:-1]} in the whole training"
-        rounds = st.number_input(escape(uploads), 1, MOST_ROUNDS, key=KEYS["rounds"], persist_state=forms.KEPT)
-    told: dict[str, Any] = {"who": who, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
-    told |= {"rounds": int(rounds), "channels": 1 if own and all_grey(own) else 3}
+        label = f"Uploads of each {called[:-1]} in the whole training"
+        rounds = st.number_input(escape(label), 1, MOST_ROUNDS, key=KEYS["rounds"], persist_state=forms.KEPT)
+    values: dict[str, Any] = {"who": who, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
+    values |= {"rounds": int(rounds), "channels": 1 if uploads and all_grey(uploads) else 3}
     with forms.card(3, "Which protection, and how strong?"):
-        protected = protection(Question(**told, attacker=_attacker()), known)
+        with_protection = protection(Question(**values, attacker=_attacker()), known)
     with forms.card(4, "Who attacks?"):
         attacker = st.radio(
             "Who attacks?",
@@ -83,37 +83,38 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         )
     with forms.card(5, "How much effort?"):
         minutes = _segments("minutes", MINUTES, lambda number: f"{number:d} min", label="Minutes")
-    given = {"attacker": attacker, "minutes": minutes, "seed": st.session_state.get(SEED, DEFAULT.seed)}
-    question = protected.model_copy(update=given)
+    rest = {"attacker": attacker, "minutes": minutes, "seed": st.session_state.get(SEED, DEFAULT.seed)}
+    question = with_protection.model_copy(update=rest)
     if who != OWN:
         _thumbnails(question, faces)
-    return question, own
+    return question, uploads
 
 
 def _attacker() -> Attacker:
-    """The attacker that was chosen, by name, before its widget is drawn.
+    """Return the name of the chosen attacker before its widget is drawn.
 
-    While phones become clinics, the browser may still send the words of before: Streamlit passes them on as they are.
+    The menu's titles change with the word for clients (phones, clinics, sites). The browser may still send a title with the previous
+    word, and Streamlit passes on a title that is not in the menu. Such a title is mapped to the attacker's name.
     """
     key, chosen = KEYS["attacker"], st.session_state[KEYS["attacker"]]
     if chosen not in ATTACKERS:
-        meant = [name for name in ATTACKERS for called in CALLED if escape(_attacker_words(name, called)) == chosen]
-        st.session_state[key] = meant[0] if meant else DEFAULT.attacker
-    found: Attacker = st.session_state[key]
-    return found
+        names = [name for name in ATTACKERS for called in CALLED if escape(_attacker_words(name, called)) == chosen]
+        st.session_state[key] = names[0] if names else DEFAULT.attacker
+    attacker: Attacker = st.session_state[key]
+    return attacker
 
 
 def _attacker_words(name: Attacker, called: Called) -> str:
     return in_words_of(Question(called=called), ATTACKERS[name])
 
 
-def _segments(name: str, options: Sequence[Any], words: Callable[[Any], str], *, label: str, shown: bool = False) -> Any:
-    """One choice of a few, side by side."""
+def _segments(name: str, options: Sequence[Any], title_of: Callable[[Any], str], *, label: str, shown: bool = False) -> Any:
+    """Draw a few options side by side, and return the chosen option."""
     return st.segmented_control(
         escape(label),
         options,
         required=True,
-        format_func=lambda option: escape(words(option)),
+        format_func=lambda option: escape(title_of(option)),
         key=KEYS[name],
         persist_state=forms.KEPT,
         label_visibility="visible" if shown else "collapsed",
@@ -121,7 +122,7 @@ def _segments(name: str, options: Sequence[Any], words: Callable[[Any], str], *,
 
 
 def _colluding(called: str, clients: int) -> int:
-    """How many of the sum work with the server; asked only where there is a sum."""
+    """Ask how many clients of the sum work with the server, and return the number; return 0 without asking if there is no sum."""
     if clients == 1:
         return 0
     st.session_state[KEYS["colluding"]] = min(st.session_state.get(KEYS["colluding"], 0), clients - 1)
@@ -137,73 +138,77 @@ def _own() -> list[Picture]:
     return [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()]
 
 
-def _thumbnails(question: Question, place: Any) -> None:
-    """The pictures of the first group of people."""
+def _thumbnails(question: Question, container: Any) -> None:
+    """Draw the pictures of the first group of people."""
     try:
         pictures = groups(question)[0].pictures
     except SpecError:
         return
     items = [find(picture.source, picture.id) for picture in pictures]
-    place.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
-    if others := strangers(question):
-        place.caption(f"{others:d} of these are of other kinds: this program has too few of this one.")
+    container.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
+    if strangers_shown := strangers(question):
+        container.caption(f"{strangers_shown:d} of these are of other kinds: this program has too few of this one.")
 
 
 # ---------------------------------------------------------------- in the address
 
 
 def read_url(known: Catalog) -> list[str]:
-    """On a visitor's first run the widgets take their values from the address, or the usual ones; what cannot be used is named."""
-    state, asked, wrong = st.session_state, st.query_params, list[str]()
+    """Set the widgets from the address on a visitor's first run, or to their defaults.
+
+    Returns:
+        A sentence for each value of the address that cannot be used.
+    """
+    state, address, problems = st.session_state, st.query_params, list[str]()
     for name, allowed in {"who": list(_kinds()), **CHOICES}.items():
-        found = [option for option in allowed if str(option) == asked.get(name)]
-        state[KEYS[name]] = found[0] if found else USUAL[name]
-        if name in asked and not found:
-            wrong.append(f"{name}={asked[name][:40]} is not known here; {USUAL[name]} is used instead.")
+        matching = [option for option in allowed if str(option) == address.get(name)]
+        state[KEYS[name]] = matching[0] if matching else USUAL[name]
+        if name in address and not matching:
+            problems.append(f"{name}={address[name][:40]} is not known here; {USUAL[name]} is used instead.")
     for name, (low, high) in NUMBERS.items():
         usual = getattr(DEFAULT, name)
-        given = asked.get(name, str(usual))
-        usable = bool(re.fullmatch("[0-9]{1,10}", given)) and low <= int(given) <= high
-        state[KEYS.get(name, SEED)] = int(given) if usable else usual
+        text = address.get(name, str(usual))
+        usable = bool(re.fullmatch("[0-9]{1,10}", text)) and low <= int(text) <= high
+        state[KEYS.get(name, SEED)] = int(text) if usable else usual
         if not usable:
-            wrong.append(f"{name}={given[:40]} is no whole number from {low} to {high}; {usual} is used instead.")
-    return wrong + _read_protection(known)
+            problems.append(f"{name}={text[:40]} is no whole number from {low} to {high}; {usual} is used instead.")
+    return problems + _read_protection(known)
 
 
 def _read_protection(known: Catalog) -> list[str]:
-    """The protection of the address, or the epsilon by which one is asked for."""
-    state, asked, wrong = st.session_state, st.query_params, list[str]()
-    given = asked.get("protection", NONE)
-    state[PROTECTION] = next(iter(known_keys([given], known)), NONE)
-    if not known_keys([given], known):
-        wrong.append(f"protection={given[:60]} is not known here; no protection is used instead.")
-    if "epsilon" in asked:
-        text = asked["epsilon"]
+    """Set the protection, or the privacy budget (epsilon), from the address; return a sentence for each value that cannot be used."""
+    state, address, problems = st.session_state, st.query_params, list[str]()
+    key = address.get("protection", NONE)
+    state[PROTECTION] = next(iter(known_keys([key], known)), NONE)
+    if not known_keys([key], known):
+        problems.append(f"protection={key[:60]} is not known here; no protection is used instead.")
+    if "epsilon" in address:
+        text = address["epsilon"]
         usable = bool(re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3})?", text)) and 0 < float(text) <= 200
         if usable:
             state[PROTECTION], state[EPSILON] = BY_EPSILON, float(text)
         else:
-            wrong.append(f"epsilon={text[:40]} is no number above 0 and up to 200; no protection is used instead.")
-    return wrong
+            problems.append(f"epsilon={text[:40]} is no number above 0 and up to 200; no protection is used instead.")
+    return problems
 
 
 def write_url(question: Question, known: Catalog) -> None:
-    """The question into the address, beside the runs that are shown."""
-    asked = {name: getattr(question, FIELDS.get(name, name)) for name in USUAL}
-    told = {name: str(value) for name, value in asked.items() if value != USUAL[name]}
+    """Write the question into the address, beside the ids of the runs that are shown."""
+    values = {name: getattr(question, FIELDS.get(name, name)) for name in USUAL}
+    changed = {name: str(value) for name, value in values.items() if value != USUAL[name]}
     if question.seed != DEFAULT.seed:
-        told["seed"] = str(question.seed)
+        changed["seed"] = str(question.seed)
     if question.epsilon:
-        told["epsilon"] = f"{question.epsilon:g}"
+        changed["epsilon"] = f"{question.epsilon:g}"
     elif question.defenses:
-        told["protection"] = key_of(question.defenses, known)
+        changed["protection"] = key_of(question.defenses, known)
     kept = {"runs": st.query_params["runs"]} if "runs" in st.query_params else {}
-    if st.query_params.to_dict() != {**told, **kept}:
-        st.query_params.from_dict({**told, **kept})
+    if st.query_params.to_dict() != {**changed, **kept}:
+        st.query_params.from_dict({**changed, **kept})
 
 
 def load(question: Question, known: Catalog) -> None:
-    """A question into the widgets; call it before they are drawn."""
+    """Set the widgets to a question. Call it before the widgets are drawn."""
     for name in USUAL:
         st.session_state[KEYS[name]] = getattr(question, FIELDS.get(name, name))
     st.session_state[SEED] = question.seed

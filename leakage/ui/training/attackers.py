@@ -1,4 +1,4 @@
-"""Attackers that are trained: a network that learns to undo updates, how far it is, what it reaches, and all of this machine."""
+"""Trained attackers (networks that learn to undo updates): the button that trains one, its progress and result, all on this machine."""
 
 import math
 from urllib.parse import quote
@@ -21,17 +21,17 @@ from leakage.ui.training import under_way
 
 HELP = (
     "A network learns to undo what phones send: it sees thousands of other pictures behind the protection above, and what arrives of each "
-    "(Learning to Invert). For the untrained model. Then the lab can ask it."
+    "(Learning to Invert). The model stays untrained. Afterwards the lab can attack with this network."
 )
 RECIPES = (
-    "Of the network that learns to undo updates. Ours is small and done in two to six minutes, behind Soteria in a quarter of an hour. The "
-    "other has the width of the paper's (Wu et al. 2023) and goes through the pictures 200 times, as it does. Both are shallower than the "
-    "paper's, and see a summary of each update."
+    "Size of the network that learns to undo updates. Ours is small and trains in two to six minutes, behind Soteria in a quarter of an "
+    "hour. The other is as wide as the network of the paper (Wu et al. 2023) and, like it, goes through the pictures 200 times. Both have "
+    "fewer layers than the paper's network, and see a summary of each update."
 )
 
 
 def title(task: InverterTraining, known: Catalog) -> str:
-    """The training of an attacker in one line."""
+    """Return a line that names the attacker's model, protections and data set."""
 
     def name(kind: str, id: str) -> str:
         return entry.short if (entry := known.of(kind).find(id)) else id
@@ -41,7 +41,12 @@ def title(task: InverterTraining, known: Catalog) -> str:
 
 
 def ask(training: Training | None) -> None:
-    """The button that trains an attacker of the model, pictures and protection that are chosen, in a way that is chosen beside it."""
+    """Draw a menu of recipes and a button that trains an attacker.
+
+    Args:
+        training: the chosen training of a model; the attacker learns to undo updates of this model behind its protections. None if the
+            settings are not valid.
+    """
     recipes = prepared().training.attackers
     chosen = st.selectbox("An attacker, trained as", recipes, key="attacker-recipe", help=RECIPES)
     data = training.data if training and training.data != "digits" else None
@@ -52,24 +57,24 @@ def ask(training: Training | None) -> None:
         under_way.begin(InverterTraining.model_validate({**dict(task), **recipes[chosen]}))
 
 
-def picture(run: Run) -> None:
-    """Headline, curve, what to do next."""
-    task, told = run.experiment_as(InverterTraining), service().progress(run.id)
+def render(run: Run) -> None:
+    """Draw the training of an attacker: headline, progress, curve, and what to do next."""
+    task, progress = run.experiment_as(InverterTraining), service().progress(run.id)
     end, known = run.outcome(InverterEnd), service().catalog()
     st.markdown(f"**{escape(headline(run, end))}**")
     if known:
         st.caption(escape(title(task, known)))
-    done = told[-1].done if told else 0
-    where = f"Epoch {done:.0f} of {task.epochs}" if told else "Sending pictures through the phone"
-    st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else where)))
-    values = [(one.done, one.loss) for one in told if one.loss and one.done]
+    done = progress[-1].done if progress else 0
+    standing = f"Epoch {done:.0f} of {task.epochs}" if progress else "Sending pictures through the phone"
+    st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else standing)))
+    values = [(event.done, event.loss) for event in progress if event.loss and event.done]
     if values:
-        made = go.Figure(go.Scatter(x=[x for x, _ in values], y=[decibels(loss) for _, loss in values], mode="lines+markers"))
+        chart = go.Figure(go.Scatter(x=[x for x, _ in values], y=[decibels(loss) for _, loss in values], mode="lines+markers"))
         if end and end.mse_mean:
-            words = "the mean picture, which knows nothing of the update"
-            made.add_hline(decibels(end.mse_mean), line_dash="dot", line_color="#888", annotation_text=words)
-        made.update_layout(height=340, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis_title="epoch", yaxis_title="PSNR (dB)")
-        st.plotly_chart(made, key="attacker-curve", config={"displayModeBar": False})
+            annotation = "the mean picture, which knows nothing of the update"
+            chart.add_hline(decibels(end.mse_mean), line_dash="dot", line_color="#888", annotation_text=annotation)
+        chart.update_layout(height=340, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis_title="epoch", yaxis_title="PSNR (dB)")
+        st.plotly_chart(chart, key="attacker-curve", config={"displayModeBar": False})
     with st.container(horizontal=True, vertical_alignment="center"):
         under_way.stop_button(run)
         if end and (card := inverters().get(end.inverter or "")):
@@ -77,7 +82,7 @@ def picture(run: Run) -> None:
 
 
 def headline(run: Run, end: InverterEnd | None) -> str:
-    """What has been reached, beside what knowing nothing would."""
+    """Return what the attacker reaches beside the mean picture, or how the training stands."""
     if run.status == "failed":
         return run.message
     if end and end.mse and end.mse_mean:
@@ -88,32 +93,32 @@ def headline(run: Run, end: InverterEnd | None) -> str:
 
 
 def lab_link(card: InverterCard) -> str:
-    """The lab with what this network was trained for."""
+    """Return the address of the lab with the model, protection and pictures that this attacker was trained for."""
     model, fields = card.model["id"], card.model["fields"]
-    given = "".join(f"&{model}.{name}={quote(str(value))}" for name, value in fields.items())
+    query = "".join(f"&{model}.{name}={quote(str(value))}" for name, value in fields.items())
     for part in card.defenses[:1]:
-        given += f"&defense={part['id']}" + "".join(f"&{part['id']}.{name}={quote(str(value))}" for name, value in part["fields"].items())
+        query += f"&defense={part['id']}" + "".join(f"&{part['id']}.{name}={quote(str(value))}" for name, value in part["fields"].items())
     shape = f"&size={card.image_shape[1]}&channels={card.image_shape[0]}&seed={card.seed}"
     attack = next((entry.id for entry in (service().ready().attacks) if entry.learned), "")
-    return f"{base()}/?model={model}{given}{shape}&source={card.data}&attack={attack}"
+    return f"{base()}/?model={model}{query}{shape}&source={card.data}&attack={attack}"
 
 
 def shelf(known: Catalog) -> None:
-    """Every network on this machine that was trained to undo updates, and what it reaches."""
-    found = sorted(inverters().items())
-    if not found:
+    """List every trained attacker on this machine, with what it reaches and a link to the lab."""
+    cards = sorted(inverters().items())
+    if not cards:
         return
     st.markdown("**Attackers trained on this machine** (Learning to Invert)")
-    for _, card in found:
+    for _, card in cards:
         reached = f"{decibels(card.mse):.1f} dB on {card.held_out} pictures of {TITLES[card.data]} that it never saw"
         weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
-        what = f"({weights}): {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
+        sentence = f"({weights}): {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
-        told = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
+        details = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
         name = title(InverterTraining.model_validate(card.training), known)
-        st.markdown(f"- **{escape(name)}** {escape(what)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(told))
+        st.markdown(f"- **{escape(name)}** {escape(sentence)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(details))
 
 
 def decibels(mse: float) -> float:
-    """PSNR of a mean squared error on [0, 1]."""
+    """Return the PSNR in dB of a mean squared error of pictures in [0, 1]."""
     return -10 * math.log10(mse)

@@ -1,4 +1,4 @@
-"""What the trainings of models and of attackers share on the page: how they begin, are watched while they move, wait and are stopped."""
+"""What the pages of model and attacker trainings share: queue a training, watch it while it moves, show its queue position, stop it."""
 
 from collections.abc import Callable
 
@@ -13,37 +13,44 @@ from leakage.ui.common.session import owner
 
 
 def begin(task: Training | InverterTraining) -> None:
-    """Ask for a training, and look at it; what speaks against it is said."""
+    """Queue a training and open it on the page; show why if it is refused."""
     try:
         st.query_params["run"] = service().train(task, owner())
     except SpecError as error:
         st.error(escape(error))
 
 
-def show(run: Run, picture: Callable[[Run], None]) -> None:
-    """A training as `picture` draws it; once a second while it moves."""
+def show(run: Run, render: Callable[[Run], None]) -> None:
+    """Draw a training with `render`, once a second while it moves."""
     if run.status in OPEN:
-        watch(run.id, picture)
+        watch(run.id, render)
     else:
-        picture(run)
+        render(run)
 
 
 @st.fragment(run_every=1.0)
-def watch(run_id: str, picture: Callable[[Run], None]) -> None:
-    """One that moves; once it has ended the whole page is drawn again."""
+def watch(run_id: str, render: Callable[[Run], None]) -> None:
+    """Draw a training that moves; draw the whole page again when it has ended."""
     run = service().look(run_id)
     if run is None or run.status not in OPEN:
         st.rerun()
-    picture(run)
+    render(run)
 
 
 def waiting(run: Run, begun: str) -> str:
-    """Its place in the queue, or these words once it has begun."""
+    """Return the training's position in the queue, or the sentence `begun` if it runs."""
     place = service().place(run.id)
     return f"Waiting: {place.position} in the queue" if place.position else begun
 
 
-def stop_button(run: Run, words: str | None = None) -> None:
-    """The button that ends it, for those who may; `words` say what is kept."""
+def stop_button(run: Run, tooltip: str | None = None) -> None:
+    """Draw a button that stops the training, if it moves and this visitor may stop it.
+
+    Args:
+        run: the training.
+        tooltip: a text for the pointer, for example what is kept of a stopped training.
+    """
     if run.status in OPEN and service().may_cancel(run.id, owner()):
-        st.button("Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", help=escape(words) if words else None)
+        st.button(
+            "Stop", on_click=service().cancel, args=(run.id, owner()), icon=":material/stop:", help=escape(tooltip) if tooltip else None
+        )
