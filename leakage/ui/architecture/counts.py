@@ -1,4 +1,4 @@
-"""Rank analysis in words, as bars and as a table: does a network's gradient hold the picture? Only counts, nothing is run."""
+"""Rank analysis on the page: the verdict's reason, bars and a table of the counts of every layer. Nothing is run."""
 
 import plotly.graph_objects as go
 
@@ -9,8 +9,8 @@ from leakage.networks.rank_verdict import Verdict, layer_label, missing_equation
 from leakage.ui.common.markdown import Markdown, escape
 
 PAPER = "https://arxiv.org/abs/2010.07733"
-MOST = 200.0  # per cent of the unknowns at which a bar is cut off
-PARTS = {  # what a bar is made of -> its colour, on white and on black; the last is the page's warning colour
+MOST = 200.0  # a bar is cut off at this percentage of the unknowns
+PARTS = {  # part of a bar -> its colour, readable on white and on black; the last is the page's warning colour
     "from the gradient": "#2a79be",
     "from the weights": "#7db8e3",
     "handed on by layers before": "#8c99a8",
@@ -18,30 +18,36 @@ PARTS = {  # what a bar is made of -> its colour, on white and on black; the las
 }
 
 
-def reason(said: Verdict) -> Markdown:
-    """Return why the verdict is what it is, with the number of missing equations in bold."""
-    number, _, rest = said.reason.partition(" ")
-    return Markdown(f"**{escape(number)}** {escape(rest)}") if said.missing else escape(said.reason)
+def reason(verdict: Verdict) -> Markdown:
+    """Return the reason of a verdict, with the number of missing equations in bold."""
+    number, _, rest = verdict.reason.partition(" ")
+    return Markdown(f"**{escape(number)}** {escape(rest)}") if verdict.missing else escape(verdict.reason)
 
 
 def shares(row: LayerCount) -> list[float]:
-    """Gradient, weights, handed on, missing: in per cent of the layer's unknowns, together at most MOST.
+    """Return the four parts of a layer's bar, in per cent of its unknowns; together at most MOST.
 
-    Equations that follow from others are left out where the exact rank shows them.
+    The parts are the equations from the gradient, those from the weights, those that earlier layers hand on, and the missing equations.
+    Equations that follow from other equations are left out if the exact rank is known.
     """
-    own = row.known if row.deficiency and row.known is not None else row.w + row.z
-    counts = [min(row.w, own), max(own - row.w, 0), max(row.v, 0), max(missing_equations(row), 0) if open_unknowns(row) else 0]
-    left, made = MOST, []
+    equations = row.known if row.deficiency and row.known is not None else row.w + row.z
+    counts = [min(row.w, equations), max(equations - row.w, 0), max(row.v, 0), max(missing_equations(row), 0) if open_unknowns(row) else 0]
+    room, parts = MOST, []
     for count in counts:
-        made.append(min(100 * count / row.x, left))
-        left -= made[-1]
-    return made
+        parts.append(min(100 * count / row.x, room))
+        room -= parts[-1]
+    return parts
 
 
 def sentences(row: LayerCount, name: str) -> str:
-    """What the pointer is told about a layer, in the markup of Plotly, which is not HTML."""
-    what = "pixel values enter it" if row.step == 0 else "features enter it"
-    lines = [f"<b>{name}</b>: {row.x:,} {what}.", f"{row.w:,} equations come from the gradient,", f"{row.z:,} from the weights"]
+    """Describe a layer's counts for the tooltip of its bar, in the markup of Plotly, which is not HTML.
+
+    Args:
+        row: the counts of the layer.
+        name: the layer's name on the page.
+    """
+    input_of_layer = "pixel values enter it" if row.step == 0 else "features enter it"
+    lines = [f"<b>{name}</b>: {row.x:,} {input_of_layer}.", f"{row.w:,} equations come from the gradient,", f"{row.z:,} from the weights"]
     if row.v < 0:
         lines[-1] += f"; layers before lack {-row.v:,}."
     else:
@@ -56,37 +62,40 @@ def sentences(row: LayerCount, name: str) -> str:
 
 
 def legend() -> str:
-    """The colours of the bars, as HTML: it wraps on a phone."""
+    """Return the colours of the bars as HTML, which wraps on a narrow screen."""
     return render("ui/architecture/legend.html.jinja", parts=PARTS)
 
 
-def figure(found: Analysis, steps: tuple[Step, ...]) -> go.Figure:
-    """One bar per layer, from the picture down: its equations in per cent of its unknowns, and in the warning colour what is missing."""
-    rows = found.rows
+def figure(analysis: Analysis, steps: tuple[Step, ...]) -> go.Figure:
+    """Plot a bar for each layer, from the picture down.
+
+    A bar shows the layer's equations in per cent of its unknowns, and the missing equations in the warning colour.
+    """
+    rows = analysis.rows
     names = [layer_label(row, steps) for row in rows]
-    places = list(range(len(rows)))
+    indices = list(range(len(rows)))
     texts = [sentences(row, name) for row, name in zip(rows, names, strict=True)]
     parts = [shares(row) for row in rows]
-    made = go.Figure()
+    chart = go.Figure()
     for number, (part, colour) in enumerate(PARTS.items()):
-        made.add_bar(
+        chart.add_bar(
             orientation="h",
-            y=places,
+            y=indices,
             x=[part_of[number] for part_of in parts],
             name=part,
             marker={"color": colour, "line": {"width": 0}},
             customdata=texts,
             hovertemplate="%{customdata}<extra></extra>",
         )
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if open_ := open_unknowns(row):
-            words = f"{missing_equations(row):,} missing" if missing_equations(row) > 0 else f"{open_:,} filled"
-            end = sum(parts[place])
-            inside = {"xanchor": "right", "xshift": -6, "font": {"color": "#10161d"}}
-            beside = inside if end > MOST * 0.6 else {"xanchor": "left", "xshift": 4}
-            made.add_annotation(x=end, y=place, text=words, showarrow=False, **beside)
-    made.add_vline(100, line_width=1.5, line_dash="dot", line_color="#888")
-    made.update_layout(
+            label = f"{missing_equations(row):,} missing" if missing_equations(row) > 0 else f"{open_:,} filled"
+            end = sum(parts[index])
+            inside_bar = {"xanchor": "right", "xshift": -6, "font": {"color": "#10161d"}}
+            anchor = inside_bar if end > MOST * 0.6 else {"xanchor": "left", "xshift": 4}
+            chart.add_annotation(x=end, y=index, text=label, showarrow=False, **anchor)
+    chart.add_vline(100, line_width=1.5, line_dash="dot", line_color="#888")
+    chart.update_layout(
         barmode="stack",
         bargap=0.28,
         height=70 + 26 * max(len(rows), 3),
@@ -95,30 +104,30 @@ def figure(found: Analysis, steps: tuple[Step, ...]) -> go.Figure:
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
         xaxis={"range": [0, MOST + 4], "tickvals": [0, 50, 100, 150, MOST], "ticktext": ["0", "50", "100 %", "150", "≥ 200"]},
-        yaxis={"tickvals": places, "ticktext": names, "range": [len(rows) - 0.5, -0.5], "showgrid": False, "fixedrange": True},
+        yaxis={"tickvals": indices, "ticktext": names, "range": [len(rows) - 0.5, -0.5], "showgrid": False, "fixedrange": True},
         hoverlabel={"align": "left"},
     )
-    made.update_xaxes(fixedrange=True, title="equations for every 100 unknowns")
-    return made
+    chart.update_xaxes(fixedrange=True, title="equations for every 100 unknowns")
+    return chart
 
 
-def table(found: Analysis, steps: tuple[Step, ...]) -> str:
-    """The same numbers, and the exact rank where a formula is known to hold or it was measured, as an HTML table."""
+def table(analysis: Analysis, steps: tuple[Step, ...]) -> str:
+    """Return the counts as an HTML table, with the exact rank of each layer that a formula gives or that was measured."""
     heads = ("Layer", "Unknowns", "From the gradient", "From the weights", "Handed on", "Index", "Exact rank", "Left open")
-    lines = []
-    for row in found.rows:
-        how = "exact" if row.rank is not None else "by counting" if row.measured is None else "measured"
-        left = f"{open_unknowns(row):,}, {how}" if row.counted else "none"
+    rows = []
+    for row in analysis.rows:
+        source = "exact" if row.rank is not None else "by counting" if row.measured is None else "measured"
+        left = f"{open_unknowns(row):,}, {source}" if row.counted else "none"
         cells = [f"{row.x:,}", f"{row.w:,}", f"{row.z:,}", f"{row.v:,}"]
         cells.append(f"{row.index:,}" if row.counted else "–")
         rank, differs = _rank(row)
-        decides = row is found.critical
-        lines.append({"name": layer_label(row, steps), "decides": decides, "cells": cells, "rank": rank, "differs": differs, "left": left})
-    return render("ui/architecture/counts.html.jinja", heads=heads, lines=lines)
+        decides = row is analysis.critical
+        rows.append({"name": layer_label(row, steps), "decides": decides, "cells": cells, "rank": rank, "differs": differs, "left": left})
+    return render("ui/architecture/counts.html.jinja", heads=heads, lines=rows)
 
 
 def _rank(row: LayerCount) -> tuple[str, str]:
-    """The rank by the formula or as measured; and what was measured, where the two differ."""
+    """Return the rank of a layer by the formula or as measured, and the measured rank if it differs from the formula."""
     if row.measured is None:
         return "–" if row.rank is None else f"{row.rank:,}", ""
     if row.rank in (None, row.measured):
@@ -127,5 +136,5 @@ def _rank(row: LayerCount) -> tuple[str, str]:
 
 
 def lines(text: str) -> str:
-    """One step per line, as the editor shows it."""
+    """Return a network with one step per line, as the editor shows it."""
     return text.replace(" - ", "\n")

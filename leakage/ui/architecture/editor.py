@@ -1,4 +1,4 @@
-"""The editor of a network: its lines, what goes in and out, and changes by one click; all of it in the address."""
+"""The editor of a network: its steps, its input and output, and suggested changes as buttons; all settings are kept in the address."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +16,9 @@ from leakage.ui.common.markdown import escape
 
 START = "CNN6"
 MOST_PICTURES = 32
-FIRST = 4  # skips that are offered at once, the rest is folded away
+FIRST = 4  # this many skips are offered as buttons, the others in a popover
 BATCH = "With every picture the unknowns grow, and the outputs with them. The gradient stays as long as it is."
-SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> what it may be, the default first
+SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> allowed values, the default first
     "size": (32, *(size for size in SIZES if size != 32)),
     "channels": (3, 1),
     "outputs": (10, *range(1, MAX_CLASSES + 1)),
@@ -32,7 +32,7 @@ CONVENTION_NAMES = {"unit": "of its last convolution", "w1_plus_shortcut": "of i
 
 @dataclass(frozen=True)
 class Given:
-    """A network that can be built, and what goes in and out."""
+    """A network that can be built, the shape of its input (channels, height, width), its outputs and the batch."""
 
     steps: tuple[Step, ...]
     shape: tuple[int, int, int]
@@ -42,12 +42,12 @@ class Given:
 
 
 def key(name: str) -> str:
-    """The state of a widget of this page; the lab has a size of its own."""
+    """Return the session key of a widget of this page; the prefix keeps it apart from the widgets of other pages."""
     return f"architecture.{name}"
 
 
 def read_url() -> None:
-    """On the first run: the settings of the address; what it does not allow is passed over."""
+    """Set the widgets from the address on a visitor's first run; a value that is not allowed becomes the default."""
     state, address = st.session_state, st.query_params
     if key("net") in state:
         return
@@ -57,7 +57,7 @@ def read_url() -> None:
 
 
 def write_url() -> None:
-    """All that differs from the default into the address."""
+    """Write all settings that differ from their default into the address."""
     values = {name: (str(st.session_state.get(key(name), options[0])), str(options[0])) for name, options in SETTINGS.items()}
     values["net"] = (JOINT.join(st.session_state[key("net")].splitlines()), TEMPLATES[START])
     for name, (value, default) in values.items():
@@ -68,27 +68,31 @@ def write_url() -> None:
 
 
 def put(text: str) -> None:
-    """Another network into the editor."""
+    """Put a network into the editor."""
     st.session_state[key("net")] = counts.lines(text)
 
 
 def put_template() -> None:
-    """The chosen template into the editor; clearing the menu leaves the lines alone."""
+    """Put the chosen template into the editor; leave the editor alone if the menu was cleared."""
     if name := st.session_state[key("template")]:
         put(TEMPLATES[name])
 
 
 def settings() -> Given | None:
-    """Two cards: the network, and what goes in and out; None while a line is no step."""
+    """Draw the cards of the network and of its input and output.
+
+    Returns:
+        The network; None if one of its lines is not a step or the network cannot be built, which the card then explains.
+    """
     state = st.session_state
     read_url()
     with st.container(border=True, gap="small", key="step-1"):
         st.markdown("**1 · The network**")
         state[key("template")] = template_of(state[key("net")])
-        words = "Your own network"
-        st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=words, key=key("template"), on_change=put_template)
+        placeholder = "Your own network"
+        st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=placeholder, key=key("template"), on_change=put_template)
         text = st.text_area("Its steps, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
-        problem = st.container()
+        problem_box = st.container()
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · What goes in and out**")
         size = st.segmented_control("Size", SIZES, default=32, required=True, format_func=lambda side: f"{side:d} px", key=key("size"))
@@ -102,7 +106,7 @@ def settings() -> Given | None:
         steps = parse(text)
         unroll(steps, (channels, size, size), outputs)
     except NetworkError as error:
-        problem.error(escape(error))
+        problem_box.error(escape(error))
         write_url()
         return None
     convention = choose_convention(steps)
@@ -111,46 +115,46 @@ def settings() -> Given | None:
 
 
 def choose_convention(steps: tuple[Step, ...]) -> Convention:
-    """Which weights a block that halves its picture is counted with: folded away, and asked only where there is such a block."""
+    """Ask how a block that halves its picture is counted, in a popover; return the default if there is no such block."""
     first: Convention = CONVENTIONS[0]
     if not any(isinstance(step, Block) and step.skip and step.stride > 1 for step in steps):
         return first
     with st.popover("How blocks are counted", icon=":material/tune:"):
-        words = "The paper does not say how it counts them. The second way gives its printed numbers of ResNet18."
+        explanation = "The paper does not say how it counts them. The second way gives its printed numbers of ResNet18."
         name = "A block that halves its picture counts the weights"
-        chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=words)
+        chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)
     return chosen or first
 
 
 def protect(given: Given) -> None:
-    """What the counts advise: skips to cut, the most useful first, and fewer filters; each is one click."""
+    """Draw a button for each change that the counts suggest: cut a skip, the most useful first, put a skip back, use fewer filters."""
     steps = given.steps
-    told = advice(steps, given.shape, given.outputs, batch=given.batch, convention=given.convention)
-    blocks = [(place, step) for place, step in enumerate(steps) if isinstance(step, Block)]
-    gone = [(number, place) for number, (place, block) in enumerate(blocks, 1) if not block.skip]
-    few = [item for item in told.filters if item.most and item.most < item.now]
-    now = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention).index
-    helping = [cut for cut in told.cuts if cut.index != now][:FIRST]
+    suggestions = advice(steps, given.shape, given.outputs, batch=given.batch, convention=given.convention)
+    blocks = [(index, step) for index, step in enumerate(steps) if isinstance(step, Block)]
+    without_skip = [(number, index) for number, (index, block) in enumerate(blocks, 1) if not block.skip]
+    fewer_filters = [item for item in suggestions.filters if item.most and item.most < item.now]
+    index_now = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention).index
+    useful_cuts = [cut for cut in suggestions.cuts if cut.index != index_now][:FIRST]
     if blocks:
         st.markdown("**Cut a skip, and the index becomes**", help="A skip carries the picture's features past its block.")
         with st.container(horizontal=True, gap="small"):
-            for number, place in gone:
-                whole = with_skip(steps, place, skip=True)
-                words = f"Put the skip of block {number:d} back"
-                st.button(words, key=f"back-{number}", on_click=put, args=(whole,), icon=":material/undo:")
-            for cut in helping:
+            for number, index in without_skip:
+                restored = with_skip(steps, index, skip=True)
+                label = f"Put the skip of block {number:d} back"
+                st.button(label, key=f"back-{number}", on_click=put, args=(restored,), icon=":material/undo:")
+            for cut in useful_cuts:
                 cut_button(given, cut)
-            if more := [cut for cut in told.cuts if cut not in helping]:
-                with st.popover(f"{len(more)} more" if helping else f"{len(more)} that change nothing"):
-                    for cut in more:
+            if other_cuts := [cut for cut in suggestions.cuts if cut not in useful_cuts]:
+                with st.popover(f"{len(other_cuts)} more" if useful_cuts else f"{len(other_cuts)} that change nothing"):
+                    for cut in other_cuts:
                         cut_button(given, cut)
-    if few:
+    if fewer_filters:
         st.markdown(
             "**With fewer filters, layer by layer is not enough**",
             help="This layer alone then has more unknowns than equations. An attack on the whole gradient may still find the picture.",
         )
         with st.container(horizontal=True, gap="small"):
-            for item in few:
+            for item in fewer_filters:
                 fewer = with_filters(steps, item.step, item.most or 1)
                 st.button(
                     f"conv{item.step + 1:d}: {item.most:d} filters instead of {item.now:d}",
@@ -161,7 +165,7 @@ def protect(given: Given) -> None:
 
 
 def cut_button(given: Given, cut: Cut) -> None:
-    """One skip, cut by one click."""
-    without = with_skip(given.steps, cut.step, skip=False)
-    words = f"Block {cut.block:d}: {cut.index:,}"
-    st.button(words, key=f"cut-{cut.block}", on_click=put, args=(without,), icon=":material/content_cut:")
+    """Draw a button that cuts a skip; its label is the index that the network would have."""
+    changed = with_skip(given.steps, cut.step, skip=False)
+    label = f"Block {cut.block:d}: {cut.index:,}"
+    st.button(label, key=f"cut-{cut.block}", on_click=put, args=(changed,), icon=":material/content_cut:")

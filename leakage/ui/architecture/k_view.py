@@ -14,35 +14,35 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
     "exponential": ("#d55e00", "square"),
     "hinge": ("#009e73", "diamond"),
 }
-LOW, HIGH, STEPS = -1.5, 6.0, 300  # of the margins that are drawn
+LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, and the number of steps between them
 STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the derivative of the
 loss at
-mu, where mu is the margin, by how much the network is right about the picture. R-GAP solves this for mu before it goes on to the picture.
-Where the line crosses a curve **twice**, two pictures, twins, have one and the same gradient."""
+mu. The margin mu says how clearly the network is right about the picture. R-GAP solves this equation for mu, and then for the picture.
+Where the line crosses a curve **twice**, two different pictures (twins) have the same gradient."""
 HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more sends nothing at all."
-HELP = "The number c that an attacker computes from the gradient that it received."
+HELP = "The number c that an attacker computes from the received gradient."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:
-    """What this number says of the margin, behind this loss."""
-    found, name = roots(loss, c), escape(WORDS[loss].menu)
-    margins = " and ".join(f"{mu:.3f}" for mu in found)
+    """Return which margins have the number c under this loss, in a sentence."""
+    solutions, name = roots(loss, c), escape(WORDS[loss].menu)
+    margins = " and ".join(f"{mu:.3f}" for mu in solutions)
     if loss == "hinge" and c == 0:
-        words = "the margin is 0, or it is met and nothing is sent"
-    elif not found:
-        words = f"no margin has this number (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
+        sentence = "the margin is 0, or it is met and nothing is sent"
+    elif not solutions:
+        sentence = f"no margin has this number (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
     else:
-        words = f"two margins, {margins}: a twin" if len(found) == 2 else f"one margin, {margins}"
-    return Markdown(f"**{name}**: {escape(words)}")
+        sentence = f"two margins, {margins}: a twin" if len(solutions) == 2 else f"one margin, {margins}"
+    return Markdown(f"**{name}**: {escape(sentence)}")
 
 
 def figure(c: float) -> go.Figure:
-    """The three curves over the margin, the line at c, and a mark at every root that is in sight."""
-    made = go.Figure()
+    """Plot c over the margin for the three losses, with a line at the given c and a mark at each margin that has it."""
+    chart = go.Figure()
     for loss, (colour, symbol) in LOOKS.items():
         margins = [LOW + (HIGH - LOW) * step / STEPS for step in range(STEPS + 1)]
         margins = sorted({*margins, TURNS[loss]})
-        made.add_scatter(
+        chart.add_scatter(
             x=margins,
             y=[curve(loss, mu) for mu in margins],
             mode="lines",
@@ -50,18 +50,18 @@ def figure(c: float) -> go.Figure:
             line={"color": colour, "width": 2, "simplify": False},
             hovertemplate=f"{WORDS[loss].menu}<br>mu %{{x:.2f}}, c %{{y:.3f}}<extra></extra>",
         )
-        shown = [mu for mu in roots(loss, c) if LOW <= mu <= HIGH]
-        made.add_scatter(
-            x=shown,
-            y=[c] * len(shown),
+        visible_roots = [mu for mu in roots(loss, c) if LOW <= mu <= HIGH]
+        chart.add_scatter(
+            x=visible_roots,
+            y=[c] * len(visible_roots),
             mode="markers",
             showlegend=False,
             marker={"symbol": symbol, "size": 11, "color": colour, "line": {"width": 1.5, "color": "#fff"}},
             hovertemplate=f"{WORDS[loss].menu}: mu = %{{x:.3f}}<extra></extra>",
         )
-    made.add_hline(c, line_width=1.5, line_dash="dot", line_color="#888")
+    chart.add_hline(c, line_width=1.5, line_dash="dot", line_color="#888")
     return bare(
-        made,
+        chart,
         height=320,
         legend={"orientation": "h", "y": -0.28},
         x={"title": "margin mu", "range": [LOW, HIGH]},
@@ -70,7 +70,7 @@ def figure(c: float) -> go.Figure:
 
 
 def show() -> None:
-    """Folded away below the counts."""
+    """Draw the k-curve with its slider in an expander."""
     with st.expander("One output: how many pictures explain one gradient?"):
         st.markdown(STORY)
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)

@@ -1,4 +1,4 @@
-"""Ranks measured on demand: a button under the table of counts, its progress, and what was measured: into the counts, and in words."""
+"""Ranks measured on demand: the button under the table of counts, the progress of the measurement, and its result."""
 
 from dataclasses import dataclass
 
@@ -29,85 +29,91 @@ TOO_LARGE = "The whole gradient of this network is too large to be measured here
 
 @dataclass(frozen=True)
 class Seen:
-    """The run that measures a network, and its ranks so far: what one drawing of the page goes by from top to bottom."""
+    """The run that measures a network and its ranks so far, read once, so that all parts of a page show the same state."""
 
     run: Run | None
+    """The measurement, finished or not; None if this network has none."""
     ranks: dict[str, int | None]
+    """Name of a layer -> its measured rank."""
     gradient: GradientRank | None = None
+    """The rank of the whole gradient; None until it is measured."""
 
     @property
     def measured(self) -> int:
-        """How many ranks there are so far."""
+        """The number of ranks so far."""
         return len(self.ranks) + (self.gradient is not None)
 
 
 def ranks_task(given: Given) -> Ranks:
-    """The measurement of this network."""
+    """Return the task that measures the ranks of this network."""
     size, channels = given.shape[1], given.shape[0]
     return Ranks.model_validate({"network": write(given.steps), "size": size, "channels": channels, "outputs": given.outputs})
 
 
 def look(given: Given) -> Seen:
-    """What is measured of this network, for one picture; the run is read first, so one that has ended has all its ranks."""
+    """Return what is measured of this network, for a batch of one picture.
+
+    The run is read before the ranks, so that a run that has ended has all its ranks.
+    """
     run = service().measurement(ranks_task(given), owner()) if given.batch == 1 else None
     return Seen(run, service().ranks(run.id), service().gradient_rank(run.id)) if run else Seen(None, {})
 
 
-def measured(found: Analysis, seen: Seen) -> Analysis:
-    """The counts with what was measured."""
-    return found.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
+def measured(analysis: Analysis, seen: Seen) -> Analysis:
+    """Return the counts with the measured ranks."""
+    return analysis.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
 
 
-def render_gradient(found: Analysis, seen: Seen) -> None:
-    """What is known of the whole gradient, or that it is not."""
+def render_gradient(analysis: Analysis, seen: Seen) -> None:
+    """Draw what was measured of the whole gradient, or that it is not measured yet."""
     if seen.gradient is None:
         st.caption(whole_gradient.NOT_YET)
         return
-    head, *more, limits = whole_gradient.sentences(found, seen.gradient)
+    head, *more, limits = whole_gradient.sentences(analysis, seen.gradient)
     st.markdown(head, help=whole_gradient.HELP)
     st.markdown("  \n".join(more))
     st.caption(limits)
 
 
-def render_offer(given: Given, found: Analysis, seen: Seen) -> None:
-    """The button, or how far the measurement is, or how it was made."""
-    wanted = ranks_task(given)
-    layers = wanted.layers
+def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
+    """Draw the button that measures, the progress of a measurement, or how it was made."""
+    task = ranks_task(given)
+    layers = task.layers
     if given.batch > 1:
         st.caption("Ranks can be measured for one picture: choose a batch of 1.")
         return
-    names = {row.name: layer_phrase(row, given.steps) for row in found.rows}
+    names = {row.name: layer_phrase(row, given.steps) for row in analysis.rows}
     run = seen.run
     if run and run.status in OPEN:
         watch(run.id, names, known_ranks=seen.measured)
-    elif wanted.seconds and (run is None or run.status != "done"):
+    elif task.seconds and (run is None or run.status != "done"):
         if run:
             st.caption(escape(run.message))
-        ask(wanted)
+        ask(task)
     elif run and layers:
-        st.caption(escape(how(found)))
-    if not wanted.directions:
+        st.caption(escape(how(analysis)))
+    if not task.directions:
         st.caption(TOO_LARGE)
-    if large := [names[layer.name] for layer in layers if too_large(layer)]:
-        st.caption(f"Too large to be measured here: {escape(', '.join(large))}.")
-    for row in found.rows:
+    if too_large_names := [names[layer.name] for layer in layers if too_large(layer)]:
+        st.caption(f"Too large to be measured here: {escape(', '.join(too_large_names))}.")
+    for row in analysis.rows:
         if row.measured is not None and row.rank not in (None, row.measured):
-            words = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
-            st.warning(f"{escape(words)}. They should agree: some singular values may be too small to be told from 0.")
+            difference = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
+            st.warning(f"{escape(difference)}. They should agree: some singular values may be too small to be distinguished from 0.")
 
 
-def how(found: Analysis) -> str:
-    """How it was measured, whether the formula agrees, and what was not."""
-    both = [row.rank == row.measured for row in found.rows if None not in (row.rank, row.measured)]
-    blocks = any(row.kind == "block" for row in found.rows)
-    return " ".join([HOW, *([AGREE] if both and all(both) else []), *([BLOCKS] if blocks else [])])
+def how(analysis: Analysis) -> str:
+    """Describe how the ranks were measured, whether the formula agrees, and which layers were not measured."""
+    agreements = [row.rank == row.measured for row in analysis.rows if None not in (row.rank, row.measured)]
+    blocks = any(row.kind == "block" for row in analysis.rows)
+    return " ".join([HOW, *([AGREE] if agreements and all(agreements) else []), *([BLOCKS] if blocks else [])])
 
 
-def ask(wanted: Ranks) -> None:
-    """The button."""
-    if st.button(f"{ASK} (about {escape(duration(wanted.seconds))})", icon=":material/straighten:", key="measure-ranks"):
+def ask(task: Ranks) -> None:
+    """Draw the button that queues the measurement."""
+    if st.button(f"{ASK} (about {escape(duration(task.seconds))})", icon=":material/straighten:", key="measure-ranks"):
         try:
-            service().measure(wanted, owner())
+            service().measure(task, owner())
         except SpecError as error:
             st.error(escape(error))
         else:
@@ -116,19 +122,27 @@ def ask(wanted: Ranks) -> None:
 
 @st.fragment(run_every=1.0)
 def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
-    """A measurement that goes on; when it has another rank than the `known_ranks` ones, or has ended, the whole page is drawn again."""
+    """Draw the progress of a measurement.
+
+    Draw the whole page again when it has ended or has more ranks than the page shows.
+
+    Args:
+        run_id: the measurement.
+        names: name of a layer -> its name inside a sentence.
+        known_ranks: the number of ranks that the page shows.
+    """
     run = service().look(run_id)
     if run is None or run.status not in OPEN or Seen(run, service().ranks(run_id), service().gradient_rank(run_id)).measured > known_ranks:
         st.rerun()
-    turns, moved = service().turns(run_id), service().moved(run_id)
-    place = service().place(run_id).position
-    done, words = 0.0, f"Waiting: {place} in the queue" if place else "Measuring"
-    if moved:
-        done = moved.done / moved.directions
-        words = f"Measuring the whole gradient, {moved.done:,} of {moved.directions:,} directions"
+    turns, movement = service().turns(run_id), service().moved(run_id)
+    position = service().place(run_id).position
+    done, status = 0.0, f"Waiting: {position} in the queue" if position else "Measuring"
+    if movement:
+        done = movement.done / movement.directions
+        status = f"Measuring the whole gradient, {movement.done:,} of {movement.directions:,} directions"
     elif turns:
         last = turns[-1]
-        done, words = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
-    st.progress(done, text=escape(words))
+        done, status = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
+    st.progress(done, text=escape(status))
     if service().may_cancel(run_id, owner()):
         st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")

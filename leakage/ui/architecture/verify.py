@@ -1,4 +1,4 @@
-"""Prediction and result together: the network of the page, attacked by equations (R-GAP) and by search, side by side under the counts."""
+"""Test the prediction: attack the network of the page by equations (R-GAP) and by search, and show both beside the prediction."""
 
 from typing import Any
 
@@ -23,15 +23,15 @@ from leakage.ui.components.live import Shown, stage
 GROUP = "verify"
 TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
 ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
-SHALLOW = 3  # so many layers before the outputs: deeper, sigmoids pass next to no gradient on, and DLG loses its way
+SHALLOW = 3  # most layers before the outputs for which DLG is offered: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
-WHY = "DLG needs smooth layers, and deep smooth networks pass on next to no gradient: there Inverting Gradients on LeakyReLU finds more."
-ABOUT = "Runs both on this network with random weights; the search is told the class, as in the paper."
-Runs = list[tuple[Run, Experiment]]  # R-GAP, where it applies, then the search
+WHY = "DLG needs smooth layers, but deep smooth networks pass on next to no gradient. There Inverting Gradients on LeakyReLU finds more."
+ABOUT = "Runs R-GAP and a search on this network with random weights. The search knows the class, as in the paper."
+Runs = list[tuple[Run, Experiment]]  # R-GAP if it applies, then the search
 
 
-def render_offer(given: Given, said: Verdict) -> None:
-    """The button with its settings; below it, once pressed, both attacks live and what came of the prediction."""
+def render_offer(given: Given, verdict: Verdict) -> None:
+    """Draw the button that attacks the network, its settings, and the attacks of the address with their result."""
     if given.batch > 1 or given.outputs not in TASKS:
         st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
         return
@@ -42,11 +42,11 @@ def render_offer(given: Given, said: Verdict) -> None:
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(escape(refused))
     if runs := runs_in_address(given):
-        result(runs, said)
+        result(runs, verdict)
 
 
 def settings(given: Given) -> None:
-    """What is attacked, and how it is searched; the defaults follow the depth of the network."""
+    """Draw the choice of picture, activation and search; the defaults follow the depth of the network."""
     state, first = st.session_state, first_search(given)
     if key("activation") not in state or state.get(key("depth")) != first.title:  # widgets that were not drawn for a while are forgotten
         state[key("depth")] = first.title
@@ -59,18 +59,31 @@ def settings(given: Given) -> None:
 
 
 def first_search(given: Given) -> Search:
-    """What is offered first."""
+    """Return the default search: the first prepared search for a shallow network, else the second."""
     smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
     return prepared().verify.searches[0 if smooth else 1]
 
 
 def searches() -> dict[str, Search]:
-    """The searches on offer, by the id of their attack."""
+    """Return the searches on offer, by the id of their attack."""
     return {search.attack.id: search for search in prepared().verify.searches}
 
 
 def attacks(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
-    """R-GAP, unless the network takes largest pixels, and the search on one picture of the gallery. Raises SpecError."""
+    """Return the experiments on this network with all defaults filled in.
+
+    Args:
+        given: the network.
+        picture: the id of a gallery picture.
+        activation: the id of the activation, see ACTIVATIONS.
+        search: the id of the attack that searches.
+
+    Returns:
+        R-GAP, unless the network has max pooling, then the search.
+
+    Raises:
+        SpecError: the catalog is not ready, or an experiment is not valid.
+    """
     known = service().catalog()
     if known is None:
         raise SpecError("The attacks are not ready yet. Try again in a few seconds.")
@@ -78,8 +91,8 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
 
 
 def questions(given: Given, picture: str, activation: str, search: str) -> list[Experiment]:
-    """The same, with the defaults of the attacks still left out."""
-    alone = not any(isinstance(step, Block | Pool) for step in given.steps)
+    """Return the experiments of `attacks` without the defaults of the plug-ins."""
+    plain = not any(isinstance(step, Block | Pool) for step in given.steps)
     r_gap = Experiment.model_validate(
         {
             "pictures": (Picture(source="gallery", id=picture),),
@@ -87,18 +100,18 @@ def questions(given: Given, picture: str, activation: str, search: str) -> list[
             "task": TASKS[given.outputs],
             "size": given.shape[1],
             "channels": given.shape[0],
-            "attack": prepared().verify.equations if alone else prepared().verify.jointly,
+            "attack": prepared().verify.equations if plain else prepared().verify.jointly,
             "precision": "float64",
             "max_seconds": MAX_SECONDS,
         }
     )
-    told: dict[str, Any] = {"attack": searches()[search].attack, "precision": "float32", "assume": Assumptions(labels=True)}
-    undone = not any(isinstance(step, Pool) and step.kind == "max" for step in given.steps)
-    return ([r_gap] if undone else []) + [r_gap.model_copy(update=told)]
+    search_settings: dict[str, Any] = {"attack": searches()[search].attack, "precision": "float32", "assume": Assumptions(labels=True)}
+    applies = not any(isinstance(step, Pool) and step.kind == "max" for step in given.steps)
+    return ([r_gap] if applies else []) + [r_gap.model_copy(update=search_settings)]
 
 
 def start(given: Given) -> None:
-    """Submit the attacks and put them into the address."""
+    """Queue the attacks and put their ids into the address."""
     state = st.session_state
     try:
         experiments = attacks(given, state[key("picture")], state[key("activation")], state[key("search")])
@@ -108,27 +121,27 @@ def start(given: Given) -> None:
 
 
 def runs_in_address(given: Given) -> Runs:
-    """The runs of the address, if they are what `attacks` makes of this network; others leave the address."""
+    """Return the runs of the address if they attack this network as `attacks` would; else remove them from the address."""
     address = st.query_params.get("run", "")
     runs = [run for id in address.split(",")[:2] if (run := service().look(id)) and run.kind == "attack"]
-    found = [(run, run.experiment_as(Experiment)) for run in runs]
-    if found and found[-1][1].attack.id in searches():
-        searched = found[-1][1]
+    pairs = [(run, run.experiment_as(Experiment)) for run in runs]
+    if pairs and pairs[-1][1].attack.id in searches():
+        search = pairs[-1][1]
         try:
-            made = attacks(given, searched.pictures[0].id, str(searched.model.fields.get("activation")), searched.attack.id)
+            expected = attacks(given, search.pictures[0].id, str(search.model.fields.get("activation")), search.attack.id)
         except SpecError:
-            made = []
-        if made == [experiment for _, experiment in found]:
-            return found
+            expected = []
+        if expected == [experiment for _, experiment in pairs]:
+            return pairs
     if address:
         st.query_params.pop("run")
     return []
 
 
-def result(runs: Runs, said: Verdict) -> None:
-    """The prediction beside what both attacks reached, once they have ended, and both live."""
+def result(runs: Runs, verdict: Verdict) -> None:
+    """Draw both attacks live, and beside them the prediction and the results once both have ended."""
     if not any(run.status in OPEN for run, _ in runs):
-        st.markdown(came(runs, said))
+        st.markdown(summary(runs, verdict))
     stage([Shown(run.id, title) for (run, _), title in zip(runs, titles(runs), strict=True)], key="verified")
     if any(run.status in OPEN for run, _ in runs):
         watch([run.id for run, _ in runs])
@@ -136,26 +149,26 @@ def result(runs: Runs, said: Verdict) -> None:
 
 @st.fragment(run_every=1.0)
 def watch(ids: list[str]) -> None:
-    """Once both have ended, the page is drawn again."""
+    """Draw the page again once all attacks have ended."""
     if all((run := service().look(id)) is None or run.status not in OPEN for id in ids):
         st.rerun()
 
 
 def titles(runs: Runs) -> list[str]:
-    """By equations, and by which search."""
-    search = {id: f"{one.title}: search" for id, one in searches().items()}
-    return [search.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
+    """Return a title for each run: R-GAP or the search."""
+    title_of = {id: f"{search.title}: search" for id, search in searches().items()}
+    return [title_of.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
 
 
-def came(runs: Runs, said: Verdict) -> Markdown:
-    """Prediction and result in a few lines, with what was assumed."""
-    reached = [] if len(runs) > 1 else ["R-GAP does not apply"]
+def summary(runs: Runs, verdict: Verdict) -> Markdown:
+    """Return prediction and result in a few lines, with the assumptions."""
+    results = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
         end = run.outcome(AttackEnd)
-        found = [f"{end.scores.psnr:.1f} dB"] if end and end.scores.psnr is not None else []
-        found += [end.verdict.word] if end and end.verdict else []
-        found += [] if end and end.ending and end.ending.how == "answer" else [how_it_stands(run)]
-        reached.append(f"{title.split(':')[0]} {', '.join(found)}")
+        facts = [f"{end.scores.psnr:.1f} dB"] if end and end.scores.psnr is not None else []
+        facts += [end.verdict.word] if end and end.verdict else []
+        facts += [] if end and end.ending and end.ending.how == "answer" else [how_it_stands(run)]
+        results.append(f"{title.split(':')[0]} {', '.join(facts)}")
     meta = service().meta(runs[0][0].id)
     grey = meta.judging.baselines.get("grey") if meta else None
     baseline = f", a grey picture {grey.psnr:.1f} dB" if grey and grey.psnr is not None else ""
@@ -166,6 +179,6 @@ def came(runs: Runs, said: Verdict) -> Markdown:
     activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
-    predicted = f"**Predicted:** {escape(said.headline)}. R-GAP alone: {escape(said.recursion)}."
-    measured = f"{escape(', '.join(reached))}{escape(baseline)}"
+    predicted = f"**Predicted:** {escape(verdict.headline)}. R-GAP alone: {escape(verdict.recursion)}."
+    measured = f"{escape(', '.join(results))}{escape(baseline)}"
     return Markdown(f"{predicted}  \n**Measured:** {measured}. {lab}  \n:small[{escape(assumed)}.]")

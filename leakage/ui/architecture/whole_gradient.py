@@ -1,4 +1,4 @@
-"""The rank of the whole gradient in words: the number that speaks of every attack near a picture, and what it does not say."""
+"""The rank of the whole gradient in sentences: what it means for every attack near a picture, and its limits."""
 
 from leakage.networks.rank import Analysis
 from leakage.networks.rank_verdict import lacks_equations
@@ -7,7 +7,7 @@ from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import Markdown, escape
 
 NOT_YET = (
-    "The counts speak of attacks that go layer by layer alone. What others could use, the rank of the whole gradient, is measured below."
+    "The counts are about attacks that go layer by layer. What other attacks could use, the rank of the whole gradient, is measured below."
 )
 MEANS_FULL = (
     "Near this picture every change of a pixel changes the gradient: attacks that use the whole gradient can in principle tell all "
@@ -16,12 +16,12 @@ MEANS_FULL = (
 MEANS_SOME = "All {} random directions of the picture that were tried change the gradient: no direction was found that it leaves open."
 MEANS_SHORT = (
     "Pictures near this one that differ only in the other {} directions send the same gradient, to first order and to seven digits: these "
-    "have to be guessed. The {} that it tells may be enough to recognize the picture."
+    "directions have to be guessed. The {} that it tells may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured at the astronaut, for LeakyReLU and untrained weights, in float64. It holds near this picture, and where layers are made of "
-    "straight pieces (ReLU) on the piece on which it lies. A large condition means that noise drowns directions. "
-    "A full rank is no proof that a search gets there."
+    "Measured at the astronaut picture, for LeakyReLU and untrained weights, in float64. The rank holds near this picture; if layers "
+    "are piecewise linear (ReLU), while each unit stays on its side of zero. A large condition number means that noise hides some "
+    "directions. A full rank is no proof that a search gets there."
 )
 SKETCHED = "Too many numbers are sent to hold them all: a random sketch of them gives singular values within a factor of two."
 TRIED = "Of so large a picture only {} random directions were tried: condition and counts are at least these."
@@ -30,66 +30,68 @@ PROTECTIVE = (
 )
 NOT_PROTECTIVE = "**Not protective**: layer by layer equations are missing, but all layers together tell what each alone does not."
 HELP = (
-    "The singular values of J = d(gradient)/d(picture), one column for every pixel value. Rank: those above 10⁻⁷ of the largest. "
-    "Condition: the largest by the smallest of these. Noise: all its numbers together are so long, and a direction counts that a change "
-    "by one pixel from black to white moves by more than the noise in one number."
+    "From the singular values of J = d(gradient)/d(picture), one column for every pixel value. Rank: the number of singular values above "
+    "10⁻⁷ of the largest. Condition: the largest of these divided by the smallest. Noise: a random vector of the "
+    "stated length is added to the gradient. A direction counts if a step along it, as long as from black to white in one pixel, moves the "
+    "gradient by more than the noise in one number."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 
 
-def rank_of(found: GradientRank) -> str:
-    """Rank and condition in one line."""
-    if found.directions < found.unknowns and not found.short:
-        rank = f"rank at least {found.rank:,} of {found.unknowns:,}"
+def rank_of(measured: GradientRank) -> str:
+    """Return rank and condition number as a phrase."""
+    if measured.directions < measured.unknowns and not measured.short:
+        rank = f"rank at least {measured.rank:,} of {measured.unknowns:,}"
     else:
-        rank = f"rank {found.rank:,} of {found.unknowns:,}"
-    if found.condition is None:
+        rank = f"rank {measured.rank:,} of {measured.unknowns:,}"
+    if measured.condition is None:
         return rank
-    return f"{rank}, condition {condition(found.condition)}"
+    return f"{rank}, condition {condition(measured.condition)}"
 
 
 def condition(value: float) -> str:
-    """Three digits; large ones as powers of ten."""
+    """Format a condition number: as an integer below 100,000, and as a power of ten above."""
     return f"{value:,.0f}" if value < 1e5 else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-def noise(found: GradientRank) -> str:
-    """How many directions stand out of noise."""
+def noise(measured: GradientRank) -> str:
+    """Say how many directions stand out of noise, for each noise level."""
     parts = [
-        f"{one.directions:,} above noise {SHARES.get(one.share, f'{one.share:g} times')} as long as the gradient" for one in found.above
+        f"{level.directions:,} above noise {SHARES.get(level.share, f'{level.share:g} times')} as long as the gradient"
+        for level in measured.above
     ]
     return f"Of its directions there are {', '.join(parts)}."
 
 
-def meaning(found: GradientRank) -> str:
-    """What that means."""
-    if found.short:
-        return MEANS_SHORT.format(f"{found.unknowns - found.rank:,}", f"{found.rank:,}")
-    return MEANS_FULL if found.directions == found.unknowns else MEANS_SOME.format(f"{found.directions:,}")
+def meaning(measured: GradientRank) -> str:
+    """Say what the rank means for attacks that use the whole gradient."""
+    if measured.short:
+        return MEANS_SHORT.format(f"{measured.unknowns - measured.rank:,}", f"{measured.rank:,}")
+    return MEANS_FULL if measured.directions == measured.unknowns else MEANS_SOME.format(f"{measured.directions:,}")
 
 
-def protective(counted: Analysis, found: GradientRank) -> bool:
-    """Whether the network may be called so: a layer has too few equations, and this rank is short too."""
-    return lacks_equations(counted) and found.short
+def protective(analysis: Analysis, measured: GradientRank) -> bool:
+    """Return whether the network protects this picture in part: a layer lacks equations, and the rank of the gradient is short too."""
+    return lacks_equations(analysis) and measured.short
 
 
-def extent(counted: Analysis, found: GradientRank) -> Markdown:
-    """Whether the network is protective, where its layers suggest that it might be; else nothing."""
-    if not lacks_equations(counted):
+def extent(analysis: Analysis, measured: GradientRank) -> Markdown:
+    """Say whether the network protects this picture in part; return an empty text if no layer has too few equations."""
+    if not lacks_equations(analysis):
         return Markdown("")
-    if protective(counted, found):
-        return Markdown(PROTECTIVE.format(f"{found.unknowns - found.rank:,}", f"{found.unknowns:,}"))
-    return Markdown(NOT_PROTECTIVE if found.directions == found.unknowns else "")
+    if protective(analysis, measured):
+        return Markdown(PROTECTIVE.format(f"{measured.unknowns - measured.rank:,}", f"{measured.unknowns:,}"))
+    return Markdown(NOT_PROTECTIVE if measured.directions == measured.unknowns else "")
 
 
-def limits(found: GradientRank) -> str:
-    """What it does not mean."""
-    tried = [TRIED.format(f"{found.directions:,}")] if found.directions < found.unknowns else []
-    return " ".join([LIMITS, *([] if found.exact else [SKETCHED]), *tried])
+def limits(measured: GradientRank) -> str:
+    """Say for which pictures and networks the rank holds, and how it was approximated."""
+    directions = [TRIED.format(f"{measured.directions:,}")] if measured.directions < measured.unknowns else []
+    return " ".join([LIMITS, *([] if measured.exact else [SKETCHED]), *directions])
 
 
-def sentences(counted: Analysis, found: GradientRank) -> list[Markdown]:
-    """All that the page says of it, in order."""
-    first = Markdown(f"**The whole gradient: {escape(rank_of(found))}**")
-    said = [first, escape(f"{meaning(found)} {noise(found)}"), extent(counted, found), escape(limits(found))]
-    return [one for one in said if one]
+def sentences(analysis: Analysis, measured: GradientRank) -> list[Markdown]:
+    """Return all that the page says of the rank, in order."""
+    first = Markdown(f"**The whole gradient: {escape(rank_of(measured))}**")
+    texts = [first, escape(f"{meaning(measured)} {noise(measured)}"), extent(analysis, measured), escape(limits(measured))]
+    return [text for text in texts if text]

@@ -1,4 +1,4 @@
-"""What becomes of attacks when a phone keeps tensors to itself, under the counts."""
+"""Which attacks end if a phone does not send all tensors, as a caption under the counts."""
 
 import streamlit as st
 
@@ -10,12 +10,13 @@ LABELS = "Labels are read from the last layer's weight and bias"
 
 
 def sentence(known: Catalog) -> str:
-    """Which tensor ends which attack that solves for the picture."""
+    """Say which attack needs which tensors, for the attacks that solve equations."""
     ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
-    return f"If the phone keeps tensors to itself, attacks that solve end: {'; '.join(ends)}. {LABELS}. A search goes on with what arrives."
+    ended = f"If the phone keeps tensors to itself, attacks that solve end: {'; '.join(ends)}."
+    return f"{ended} {LABELS}. A search continues with the tensors that arrive."
 
 
 def render_withheld() -> None:
-    """The sentence, once the plug-ins are known."""
+    """Draw the sentence, if the catalog of plug-ins is ready."""
     if known := service().catalog():
         st.caption(escape(sentence(known)))
