@@ -190,8 +190,8 @@ def test_tables_of_other_scenes_stand_beside_the_one_that_pages_go_by(tmp_path: 
     told = explanation(scene, CATALOG)
     assert told.startswith("One digit. Each cell: PSNR in decibels, the mean of 6 runs (2 pictures, 1 seed)")
     assert "a grey picture scores 12.5 dB" in told
-    assert "GIFD: noise 0.5. Who puts rounds together watches 16 of a server" in told
-    assert "rounds together" not in explanation(replace(scene, recipe={**recipe, "watched": 1}), CATALOG)
+    assert "GIFD: noise 0.5. An attacker that combines rounds watches 16 rounds of a server" in told
+    assert "combines rounds" not in explanation(replace(scene, recipe={**recipe, "watched": 1}), CATALOG)
     assert left_out(scene, CATALOG) == ["GIAS is not in this table: it takes too long."]
 
 
@@ -221,7 +221,7 @@ def test_every_cell_of_the_shipped_table_that_knowing_makes_worse_has_its_reason
                 assert ("below" in one) == loses, (line.title, attack, who)
                 if loses:
                     worse += 1
-                    sentence = f"Less than who does not know of it: {one['below']}."
+                    sentence = f"Less than the naive attacker: {one['below']}."
                     assert describe(one, CATALOG).endswith(sentence)
                     assert any(words.endswith(sentence) for words in in_words(line, CATALOG))
                     assert sentence in html.unescape(matrix_table([line], CATALOG))
@@ -234,7 +234,7 @@ def test_every_attacker_is_told_in_words() -> None:
     assert len(words) == 3
     assert words[2].endswith(
         "What arrived, and bounds: 14.0 dB, SSIM 0.50, 5 of 6 recognizable (10 to 90 % with 95 % confidence), first of the line-up 50 %, "
-        "labels found out 100 %."
+        "labels found 100 %."
     )
     assert describe(CELLS[5], CATALOG) == "Imitate: nobody can compute random noise again."
 

@@ -1,4 +1,4 @@
-"""How the phone trains and how often it is heard, as what differs: local steps, local rate, rounds; from the fields of the catalog."""
+"""Variants that differ in how the phone trains or how often it sends: local steps, local rate, rounds; from the catalog's fields."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,29 +14,39 @@ from leakage.spec.prepared import prepared
 from leakage.spec.threat_model import counted
 from leakage.ui.common.markdown import escape, ours
 
-ROUNDS = Field("rounds", "int", 1, "How often this phone was heard. The last round is attacked.", low=1, high=MAX_ROUNDS)
-FIELDS = {"steps": LOCAL_STEPS, "rate": LOCAL_RATE, "rounds": ROUNDS.name}  # what differs -> the field that is set apart for it
-KEYS = {"steps": "steps", "rate": "rates", "rounds": "watched"}  # what differs -> the key of its values, as words
-FACTORS = {"steps": (0.2, 1, 2, 4), "rate": (1, 10, 100, 1000), "rounds": (1, 2, 5, 10)}  # of what is offered first, times the default
+ROUNDS = Field(
+    "rounds", "int", 1, "How many rounds of this phone the attacker watched. The last round is attacked.", low=1, high=MAX_ROUNDS
+)
+FIELDS = {"steps": LOCAL_STEPS, "rate": LOCAL_RATE, "rounds": ROUNDS.name}  # what differs -> the field that differs
+KEYS = {"steps": "steps", "rate": "rates", "rounds": "watched"}  # what differs -> widget key of its values, as texts
+FACTORS = {"steps": (0.2, 1, 2, 4), "rate": (1, 10, 100, 1000), "rounds": (1, 2, 5, 10)}  # first values offered, times the default
 LABELS = {"steps": "How often the phone goes through its pictures", "rate": "How far one local step goes", "rounds": "Rounds watched"}
 NOTES = {
-    "steps": "Where a step takes all pictures of the phone, that is the number of its local steps.",
+    "steps": "If a step takes all pictures of the phone, this is the number of its local steps.",
     "rate": "The local learning rate.",
-    "rounds": "In every variant the last of them is attacked.",
+    "rounds": "In every variant the last round is attacked.",
 }
 
 
 def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
-    """The variants of one of these; what is no number that it can be is said and left out."""
+    """Draw the choice of values, and return a variant for each.
+
+    A warning names each value that is not a number in the field's range; it is left out.
+
+    Args:
+        about: what differs: "steps", "rate" or "rounds".
+        base: the experiment that all variants share.
+        known: the plug-ins.
+    """
     protocol = base.protocol if about == "rounds" else with_local_steps(base, known)
     field = _field(about, protocol, known)
-    usual = [f"{value:g}" for value in strength_values(field, FACTORS[about], ())]
+    defaults = [f"{value:g}" for value in strength_values(field, FACTORS[about], ())]
     key = KEYS[about]
-    options = list(dict.fromkeys([*usual, *st.session_state.get(key, ())]))
-    words = st.multiselect(
+    options = list(dict.fromkeys([*defaults, *st.session_state.get(key, ())]))
+    texts = st.multiselect(
         f"{LABELS[about]}, {field.low:g} to {field.high:g}",
         options,
-        default=usual,
+        default=defaults,
         key=key,
         max_selections=MOST,
         accept_new_options=True,
@@ -44,12 +54,12 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     )
     note = "" if protocol == base.protocol else f" With {known.protocols.get(protocol.id).title}: the one below has no local steps."
     st.caption(escape(NOTES[about] + note))
-    values = [value for word in words if (value := _value(word, field)) is not None]
+    values = [value for text in texts if (value := _value(text, field)) is not None]
     return [_variant(about, value, protocol) for value in sorted(dict.fromkeys(values))]
 
 
 def with_local_steps(base: Experiment, known: Catalog) -> Part:
-    """The protocol of all variants: as it is chosen where its phones train by themselves, else the one that is prepared."""
+    """Return the protocol of all variants: the chosen protocol if its clients take local steps, else the prepared one."""
     if known.protocols.get(base.protocol.id).trains_locally:
         return base.protocol
     return prepared().what_ifs.local.change.protocol or base.protocol
@@ -61,17 +71,17 @@ def _field(about: str, protocol: Part, known: Catalog) -> Field:
     return next(field for field in known.protocols.get(protocol.id).fields if field.name == FIELDS[about])
 
 
-def _value(word: str, field: Field) -> float | None:
-    """A word as a value in the field's range; else the reason is said."""
+def _value(text: str, field: Field) -> float | None:
+    """Return a text as a value in the field's range; else warn on the page and return None."""
     try:
-        value = parse_value(field.type, word.strip())
+        value = parse_value(field.type, text.strip())
     except ValueError:
-        st.warning(f"{escape(word)} is no {'whole ' if field.type == 'int' else ''}number and is left out.")
+        st.warning(f"{escape(text)} is no {'whole ' if field.type == 'int' else ''}number and is left out.")
         return None
     assert field.low is not None
     assert field.high is not None
     if not field.low <= float(value) <= field.high:  # not a number is refused too
-        st.warning(f"{escape(word)} is left out: allowed is {field.low:g} to {field.high:g}.")
+        st.warning(f"{escape(text)} is left out: allowed is {field.low:g} to {field.high:g}.")
         return None
     return float(value)
 
@@ -84,14 +94,14 @@ def _variant(about: str, value: float, protocol: Part) -> Variant:
 
 
 def values_of(about: str, experiments: Sequence[Experiment], known: Catalog) -> list[Any]:
-    """The words of the values that differ in experiments which were run; none where these widgets cannot say them."""
+    """Return the values that differ in finished experiments, as texts; an empty list if these widgets cannot express them."""
     if about == "rounds":
-        last = all(one.attacked_round == one.rounds for one in experiments)
-        return list(dict.fromkeys(str(one.rounds) for one in experiments)) if last else []
-    if len({one.protocol.id for one in experiments}) > 1:
+        last_attacked = all(experiment.attacked_round == experiment.rounds for experiment in experiments)
+        return list(dict.fromkeys(str(experiment.rounds) for experiment in experiments)) if last_attacked else []
+    if len({experiment.protocol.id for experiment in experiments}) > 1:
         return []
     with suppress(ValueError):  # the protocol is gone since
         entry = known.protocols.get(experiments[0].protocol.id)
         if entry.trains_locally:
-            return list(dict.fromkeys(f"{entry.resolve(one.protocol.fields)[FIELDS[about]]:g}" for one in experiments))
+            return list(dict.fromkeys(f"{entry.resolve(experiment.protocol.fields)[FIELDS[about]]:g}" for experiment in experiments))
     return []

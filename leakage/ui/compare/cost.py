@@ -1,4 +1,4 @@
-"""What protection costs, below a comparison: leakage against accuracy, and a training of this machine where nobody has measured it."""
+"""What protection costs, below a comparison: leakage against accuracy, and a button that measures an accuracy that is not known yet."""
 
 from collections.abc import Sequence
 
@@ -18,22 +18,28 @@ from leakage.ui.common.session import owner
 from leakage.ui.compare import table
 from leakage.ui.training import training_view
 
-WORDS = """Nobody has measured yet how good a model gets behind these. Here LeNet learns MNIST with three phones, as for every other number
-of that column: minutes with most, hours with what looks at every picture by itself."""
+WORDS = """The accuracy with these protections was not measured yet. Here LeNet learns MNIST with three phones, as for every other number
+of that column. That takes minutes with most protections, and hours with those that process every picture by itself."""
 REFUSED = "not-trained"
 
 
 def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> None:
-    """Leakage against accuracy where accuracies are known, and what can be measured."""
-    both = list(zip(experiments, rows, strict=True))
+    """Draw leakage against accuracy for the protections with a known accuracy, and a button for each that can be measured.
+
+    Args:
+        rows: the results of the comparison.
+        experiments: the experiment of each row.
+        known: the plug-ins.
+    """
+    pairs = list(zip(experiments, rows, strict=True))
     stacks = {
-        key_of(one.defenses, known): one.defenses
-        for one, row in both
-        if row.accuracy is None and accuracy_cost.same_model(one.model, known)
+        key_of(experiment.defenses, known): experiment.defenses
+        for experiment, row in pairs
+        if row.accuracy is None and accuracy_cost.same_model(experiment.model, known)
     }
     unknown = [stack for stack in stacks.values() if accuracy_cost.training(stack, known)]
-    drawn = [row for one, row in both if accuracy_cost.same_scene(one, known)]
-    figure = table.leakage_against_accuracy(drawn, scene=accuracy_cost.scene_words(known)) if drawn else None
+    same_scene_rows = [row for experiment, row in pairs if accuracy_cost.same_scene(experiment, known)]
+    figure = table.leakage_against_accuracy(same_scene_rows, scene=accuracy_cost.scene_words(known)) if same_scene_rows else None
     apart = "" if figure else other_scene(rows, known)
     if figure or unknown or apart:
         st.markdown("**What protection costs**")
@@ -51,7 +57,7 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
 
 
 def other_scene(rows: Sequence[Row], known: Catalog) -> str:
-    """Why leakage is not drawn against accuracies that are known: one plot would show two data sets as one."""
+    """Return why leakage is not plotted against accuracies of another data set; empty if fewer than two accuracies are known."""
     if len({row.protection for row in rows if row.accuracy is not None}) < 2:
         return ""
     scene = accuracy_cost.scene_words(known)
@@ -61,31 +67,35 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
-    """A button that asks for the training, or where it is; and why it ended, if it ended early."""
-    words = sentence_case(protection(stack, stack, known))
+    """Draw a button that measures a protection's accuracy, or a link to that training; and why it ended, if it ended early."""
+    title = sentence_case(protection(stack, stack, known))
     run = accuracy_cost.training_of(service(), stack, known)
     if run and run.status in OPEN:
-        where = link(Markdown("being measured"), f"{base()}/training?run={run.id}")
-        st.markdown(f"{escape(words)}: {where}")
+        status = link(Markdown("being measured"), f"{base()}/training?run={run.id}")
+        st.markdown(f"{escape(title)}: {status}")
     else:
         unable = bool(training_view.missing("mnist"))
-        st.button(escape(words), on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=unable)
+        st.button(escape(title), on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=unable)
         if run:
             st.caption(escape(run.message or "It was stopped before its end."))
 
 
 def _measure(stack: tuple[Part, ...], known: Catalog) -> None:
     """Queue the training."""
-    asked = accuracy_cost.training(stack, known)
+    task = accuracy_cost.training(stack, known)
     try:
-        if asked:
-            service().train(asked, owner())
+        if task:
+            service().train(task, owner())
     except SpecError as error:
         st.session_state[REFUSED] = str(error)
 
 
 def under_way(experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """Whether a training of these still moves."""
-    stacks = {key_of(one.defenses, known): one.defenses for one in experiments if accuracy_cost.same_model(one.model, known)}
+    """Return whether the accuracy of a protection among these is being measured."""
+    stacks = {
+        key_of(experiment.defenses, known): experiment.defenses
+        for experiment in experiments
+        if accuracy_cost.same_model(experiment.model, known)
+    }
     runs = [accuracy_cost.training_of(service(), stack, known) for stack in stacks.values()]
     return any(run.status in OPEN for run in runs if run)

@@ -1,4 +1,4 @@
-"""A link to a comparison that is prepared: protections as frameworks offer them."""
+"""A link to a prepared comparison of protections as federated-learning frameworks offer them."""
 
 from urllib.parse import urlencode
 
@@ -14,15 +14,18 @@ from leakage.ui.common.markdown import escape, ours
 
 
 def deployed_query(known: Catalog) -> str:
-    """What follows the "?" of the page's address."""
-    own = prepared().compare.deployed
-    arms = ",".join([NONE, *(key_of((part,), known) for part in own.presets.values())])
-    return f"{lab_query(own.experiment, known)}&{urlencode({'differs': 'protection', 'voices': 'both', 'arms': arms}, safe=',:;=')}"
+    """Return the query of the comparison's address, without the question mark."""
+    settings = prepared().compare.deployed
+    arms = ",".join([NONE, *(key_of((part,), known) for part in settings.presets.values())])
+    variants = urlencode({"differs": "protection", "voices": "both", "arms": arms}, safe=",:;=")
+    return f"{lab_query(settings.experiment, known)}&{variants}"
 
 
 def render_deployed(known: Catalog) -> None:
-    """The link, and beside it what it compares."""
-    own = prepared().compare.deployed
-    names = "; ".join(own.presets)
+    """Draw the link, with the names of the protections in its tooltip."""
+    settings = prepared().compare.deployed
+    names = "; ".join(settings.presets)
     address = f"{base()}/compare?{deployed_query(known)}"
-    st.link_button(ours(own.title), address, icon=":material/compare:", type="tertiary", help=f"{ours(own.help)} {escape(names)}.")
+    st.link_button(
+        ours(settings.title), address, icon=":material/compare:", type="tertiary", help=f"{ours(settings.help)} {escape(names)}."
+    )

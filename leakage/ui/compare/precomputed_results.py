@@ -1,4 +1,4 @@
-"""Precomputed results, folded away below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
+"""Precomputed results in an expander below a comparison: every protection and attacker, DLG's thresholds, and what protection costs."""
 
 from collections.abc import Callable, Sequence
 
@@ -25,22 +25,20 @@ from leakage.ui.common.markdown import escape
 from leakage.ui.compare import attackers_view, proof_view, rounds_view
 from leakage.ui.compare.sweep import LOOKS, mark_published
 
-OPEN = "measured"  # the key of what is folded away
-AVERAGE = "average the rounds"  # the answer to noise that was measured, by its name
+OPEN = "measured"  # the key of the expander
+AVERAGE = "average the rounds"  # the name of the adaptive strategy against noise
 DASH = "–"
-COSTS = """{scene}: it learns by federated averaging with {clients} phones, behind each protection, {seeds}. What leaves nothing to learn
-from ends at 10 to 11 %, which is guessing. Accuracy drop: in percentage
-points, against the training without protection that is as long, with 95 % confidence.
-Privacy budget (epsilon): of one picture in that training, at delta 1e-5; not sampled: as it was trained, every picture once in each pass;
-if sampled: were every
-batch drawn at random, which here nobody does; ∞: it bounds nothing."""
-APART = """Leakage is not drawn against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
-{scene}. One plot of both would be of two data sets. In a comparison of {scene} above it is drawn."""
+COSTS = """{scene} learns by federated averaging with {clients} phones, behind each protection, {seeds}. A model that learns nothing
+ends at an accuracy of 10 to 11 %, which is guessing. Accuracy drop: in percentage points, against the training without protection that is
+as long, with 95 % confidence. Privacy budget (epsilon): of one picture in that training, at delta 1e-5. Not sampled: the training as it
+was, with every picture once in each pass. If sampled: the same training if every batch were drawn at random. ∞: it bounds nothing."""
+APART = """Leakage is not plotted against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
+{scene}. A plot of both would mix two data sets. A comparison of {scene} above has this plot."""
 
 
 @st.fragment
 def show(known: Catalog) -> None:
-    """All that there is, worked out only while it is open."""
+    """Draw the precomputed results in an expander; nothing is computed while it is closed."""
     with st.expander(
         "Precomputed results: what stops an attacker, and what it costs", icon=":material/grid_on:", key=OPEN, on_change="rerun"
     ) as folded:
@@ -49,17 +47,17 @@ def show(known: Catalog) -> None:
 
 
 def content(known: Catalog) -> None:
-    """A tab for everything that was measured."""
-    shown: dict[str, Callable[[Catalog], None]] = {
+    """Draw a tab for each kind of precomputed result."""
+    tabs_by_name: dict[str, Callable[[Catalog], None]] = {
         "Every attacker": attackers_view.show,
-        "From which strength on": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
+        "How strong it must be": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
         "What it costs": render_cost,
         "Over many rounds": rounds_view.show,
         "A proof, computed": proof_view.show,
     }
     measured = (load_results("matrix"), load_results("thresholds"), accuracy_costs(known), curves(known))
-    there = dict(zip(shown, (*measured, any(measured)), strict=True))
-    names = [name for name, found in there.items() if found]
+    results_by_name = dict(zip(tabs_by_name, (*measured, any(measured)), strict=True))
+    names = [name for name, found in results_by_name.items() if found]
     if not names:
         st.caption("Measurements are missing: expected matrix.json, thresholds.json, accuracy_cost.json or rounds.json in assets/.")
         return
@@ -67,63 +65,65 @@ def content(known: Catalog) -> None:
     for name, tab in zip(names, tabs, strict=True):
         with tab:
             if tab.open:
-                shown[name](known)
+                tabs_by_name[name](known)
 
 
 # ---------------------------------------------------------------- from which strength on
 
 
 def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
-    """DLG against one protection at growing strength."""
-    names = list(dict.fromkeys(row["sweep"] for row in rows))
-    chosen = st.segmented_control("Protection", names, default=names[0], required=True, format_func=escape, key="threshold")
-    mine = [row for row in rows if row["sweep"] == chosen]
-    entry = known.defenses.get(mine[0]["id"])
-    st.plotly_chart(threshold(mine, known), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength")
+    """Draw DLG against one protection at growing strength."""
+    titles = list(dict.fromkeys(row["sweep"] for row in rows))
+    chosen = st.segmented_control("Protection", titles, default=titles[0], required=True, format_func=escape, key="threshold")
+    rows_of_sweep = [row for row in rows if row["sweep"] == chosen]
+    entry = known.defenses.get(rows_of_sweep[0]["id"])
+    st.plotly_chart(
+        threshold(rows_of_sweep, known), key=f"threshold-{chosen}", config={"displayModeBar": False}, alt="PSNR against strength"
+    )
     if entry.backfires:
         st.caption(escape(entry.backfires))
-    runs = mine[0]["runs"]
+    runs = rows_of_sweep[0]["runs"]
     averages = entry.default_strategy.idle and AVERAGE in entry.strategies
-    knows = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
+    knowledge = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
         f"{reported}Here: DLG on an untrained LeNet, {runs:d} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
-        f"worst to the best picture, beside each point how many are recognizable. Adaptive: the attacker {knows}."
+        f"worst to the best picture, beside each point how many are recognizable. Adaptive: the attacker {knowledge}."
     )
 
 
 def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
-    """PSNR against strength, a line and a band for each attacker, beside a grey picture and the published threshold."""
-    made, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
-    words = any(isinstance(value, str) for value in values)
-    wide = not words and min(values) > 0
+    """Plot PSNR over strength, a line and a band for each attacker, beside a grey picture and the published threshold."""
+    chart, values = go.Figure(), [next(iter(row["fields"].values())) for row in rows]
+    is_text = any(isinstance(value, str) for value in values)
+    logarithmic = not is_text and min(values) > 0
     for attacker, (colour, symbol) in list(LOOKS.items())[:2]:
-        line = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == attacker]
-        x = [value for _, value in line]
-        if not words:
-            band(made, [(value, min(row["psnr_each"]), max(row["psnr_each"])) for row, value in line], colour)
-        made.add_scatter(
+        pairs = [(row, value) for row, value in zip(rows, values, strict=True) if row["who"] == attacker]
+        x = [value for _, value in pairs]
+        if not is_text:
+            band(chart, [(value, min(row["psnr_each"]), max(row["psnr_each"])) for row, value in pairs], colour)
+        chart.add_scatter(
             x=x,
-            y=[row["psnr"] for row, _ in line],
+            y=[row["psnr"] for row, _ in pairs],
             name=attacker,
-            mode="markers+text" if words else "lines+markers+text",
-            text=[f"{row['recognizable']}/{row['runs']}" for row, _ in line],
+            mode="markers+text" if is_text else "lines+markers+text",
+            text=[f"{row['recognizable']}/{row['runs']}" for row, _ in pairs],
             textposition="top center" if attacker == "adaptive" else "bottom center",
             textfont={"size": 10, "color": colour},
             line_color=colour,
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"{attacker}, strength %{{x}}<br>PSNR %{{y:.1f}} dB, recognizable %{{text}}<extra></extra>",
         )
-    grey_line(made, rows[0]["grey_psnr"], position="top left")
-    mark_published(made, known.defenses.find(rows[0]["id"]), next(iter(rows[0]["fields"])))
+    grey_line(chart, rows[0]["grey_psnr"], position="top left")
+    mark_published(chart, known.defenses.find(rows[0]["id"]), next(iter(rows[0]["fields"])))
     return bare(
-        made,
+        chart,
         height=360,
         top=24,
         legend={"orientation": "h", "y": -0.25},
         x={
             "title": "strength",
-            "type": "category" if words else "log" if wide else "linear",
+            "type": "category" if is_text else "log" if logarithmic else "linear",
             "tickvals": list(dict.fromkeys(values)),
             "tickformat": "~g",
         },
@@ -135,7 +135,7 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
 
 
 def render_cost(known: Catalog) -> None:
-    """Accuracy behind every protection, and beside what leaks."""
+    """Draw leakage against accuracy, and a table of the accuracy with every protection."""
     rows = accuracy_costs(known)
     scene, clients = scene_words(known), (table() or {})["recipe"]["clients"]
     seeds = seeds_words([len(row.accuracies) for row in rows])
@@ -166,12 +166,23 @@ def render_cost(known: Catalog) -> None:
 
 
 def _epsilon(row: AccuracyCost, which: str) -> str:
-    """Of the training, as it was trained or were it sampled."""
+    """Return the epsilon of a training as text.
+
+    Args:
+        row: the training.
+        which: "unsampled" as it was trained, "sampled" as if every batch were drawn at random.
+    """
     return epsilon_words(epsilon_of_json(getattr(row.privacy, which)) if row.privacy else None)
 
 
 def leakage_against_accuracy(points: Sequence[tuple[AccuracyCost, Cell]], *, scene: str, recipe: str) -> go.Figure:
-    """What leaks to the stronger attacker, against accuracy: up leaks more, right is cheaper. `scene`: the model and data of both."""
+    """Plot what leaks to the stronger attacker over accuracy: higher leaks more, further right costs less.
+
+    Args:
+        points: a protection's accuracies, and the cell of its stronger attacker.
+        scene: the model and data of both axes.
+        recipe: how the models were trained.
+    """
     return against_accuracy(
         [(row.accuracies, cell["psnr"], f"{row.title} ({cell['who']} attacker: {seen_words(cell)})") for row, cell in points],
         points[0][1]["grey_psnr"],

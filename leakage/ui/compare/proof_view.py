@@ -1,4 +1,4 @@
-"""The proof of AdaDefense, computed: three curves beside the paper's lines, for the round and the past that a visitor chooses."""
+"""The proof of AdaDefense on the page: three curves beside the paper's, for a round and an earlier gradient that the visitor chooses."""
 
 from collections.abc import Callable
 
@@ -10,29 +10,28 @@ from leakage.ui.common.figures import bare
 from leakage.ui.compare.stand_in_proof import PRINTED, GradientEntry, constant_ratio, corrected_twice
 
 OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
-REACH, POINTS, STEEP = 2.0, 200, 4.0  # of the gradient, to either side; places on each side; derivatives beyond are not drawn
+REACH, POINTS, STEEP = 2.0, 200, 4.0  # range of the gradient to either side; points on each side; values beyond it are not drawn
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ABOUT = r"""AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place of the gradient $g$. Its paper argues
-in equations 6 to 17 against finding $g$ from it: it puts $V = \alpha g$, and obtains a derivative that depends on $m$, which only the
-phone knows. Here each claim is computed for one entry of a gradient, by the formula itself. The proof bounds nothing: **the attacker who
-“reads it off” solves the same formula for $g$** (Lab, AdaDefense)."""
-FIRST = r"""**a. $V / |g|$ is 1 in every round** where the gradient stays as it is: bias correction is made for just that. The appendix
-prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000: there it takes $v$ for $g^2$ already, and
-corrects it once more. That rule would give 31.6 in round 1."""
+in equations 6 to 17 that $g$ cannot be computed from it: it sets $V = \alpha g$, and obtains a derivative that depends on $m$, which only
+the phone knows. Here each claim is computed for one entry of a gradient, by the formula itself. The proof bounds nothing: **in the Lab,
+the attacker that knows AdaDefense solves the same formula for $g$**."""
+FIRST = r"""**a. $V / |g|$ is 1 in every round** if the gradient does not change: bias correction is made for this case. The appendix
+prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. There it assumes that $v$ is $g^2$ already,
+and corrects it once more. That rule would give 31.6 in round 1."""
 SECOND = r"""**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in its place, equation 17 changes its sign wherever
 $g$ is negative."""
-THIRD = r"""**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But of an unchanged
-gradient
-$V$ changes by $\alpha$ in round 1 alone, by half of that in round 2, and in round 1000 hardly at all. And in round 1, where $m$ is 0, both
-derivatives are 0 (up to $\varepsilon$) and what is sent is the sign of $g$: a derivative of 0 hides the size and shows the sign."""
+THIRD = r"""**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But for an unchanged
+gradient the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round 1000. In round 1, $m$ is 0:
+both derivatives are 0 (up to $\varepsilon$), and the phone sends the sign of $g$: a derivative of 0 hides the size and shows the sign."""
 
 
 def show(_known: Catalog) -> None:
-    """What the proof says, and the three curves."""
+    """Draw the claims of the proof, each with its curve."""
     st.markdown(ABOUT)
     left, right = st.columns(2, vertical_alignment="bottom")
     number = left.segmented_control(
-        "Round (those of which the paper speaks)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
+        "Round (the three that the paper mentions)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
     )
     before = right.slider("The gradient in all rounds before", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
     entry = GradientEntry(number, before)
@@ -45,15 +44,15 @@ def show(_known: Catalog) -> None:
 
 
 def ratio() -> go.Figure:
-    """V / |g| of a constant gradient in every round: as it is, as the appendix's rule would have it, and as it prints it."""
-    made = go.Figure()
-    made.add_scatter(x=ROUNDS, y=[constant_ratio(number) for number in ROUNDS], name="V / |g|", line_color=OURS, mode="lines+markers")
+    """Plot V / |g| of a constant gradient over the rounds: computed, by the appendix's rule, and the paper's printed values."""
+    chart = go.Figure()
+    chart.add_scatter(x=ROUNDS, y=[constant_ratio(number) for number in ROUNDS], name="V / |g|", line_color=OURS, mode="lines+markers")
     claimed = [corrected_twice(number) for number in ROUNDS]
-    made.add_scatter(x=ROUNDS, y=claimed, name="corrected twice", line={"color": PAPER, "dash": "dash"}, mode="lines")
-    marks = {"symbol": "diamond-open", "size": 12, "color": PAPER, "line": {"width": 2}}
-    made.add_scatter(x=list(PRINTED), y=list(PRINTED.values()), name="the paper's alpha", mode="markers", marker=marks)
+    chart.add_scatter(x=ROUNDS, y=claimed, name="corrected twice", line={"color": PAPER, "dash": "dash"}, mode="lines")
+    marker_style = {"symbol": "diamond-open", "size": 12, "color": PAPER, "line": {"width": 2}}
+    chart.add_scatter(x=list(PRINTED), y=list(PRINTED.values()), name="the paper's alpha", mode="markers", marker=marker_style)
     return bare(
-        made,
+        chart,
         height=280,
         legend={"orientation": "h", "y": -0.3},
         x={"title": "round", "type": "log", "tickvals": [1, 2, 5, 10, 100, 1000], "tickformat": "d"},
@@ -62,34 +61,34 @@ def ratio() -> go.Figure:
 
 
 def root(entry: GradientEntry) -> go.Figure:
-    """V against the gradient, and the paper's line alpha g."""
-    made, alpha = go.Figure(), PRINTED[entry.number]
-    made.add_scatter(**_curve(entry.root), name="V", line_color=OURS)
-    made.add_scatter(**_curve(lambda g: alpha * g), name="the paper's alpha g", line={"color": PAPER, "dash": "dash"})
-    return _over_gradients(made, "V")
+    """Plot V over the gradient, and the paper's line alpha g."""
+    chart, alpha = go.Figure(), PRINTED[entry.number]
+    chart.add_scatter(**_curve(entry.root), name="V", line_color=OURS)
+    chart.add_scatter(**_curve(lambda g: alpha * g), name="the paper's alpha g", line={"color": PAPER, "dash": "dash"})
+    return _over_gradients(chart, "V")
 
 
 def derivative(entry: GradientEntry) -> go.Figure:
-    """How what is sent changes with the gradient, equation 17 beside it, and what is sent."""
-    made = go.Figure()
-    made.add_scatter(**_curve(entry.derivative), name="derivative of what is sent", line_color=OURS)
-    made.add_scatter(**_curve(entry.claimed_derivative), name="equation 17", line={"color": PAPER, "dash": "dash"})
-    made.add_scatter(**_curve(entry.sent), name="what is sent", line={"color": SENT, "dash": "dot"})
-    return _over_gradients(made, "derivative, and what is sent")
+    """Plot the derivative of what is sent over the gradient, equation 17, and what is sent."""
+    chart = go.Figure()
+    chart.add_scatter(**_curve(entry.derivative), name="derivative of what is sent", line_color=OURS)
+    chart.add_scatter(**_curve(entry.claimed_derivative), name="equation 17", line={"color": PAPER, "dash": "dash"})
+    chart.add_scatter(**_curve(entry.sent), name="what is sent", line={"color": SENT, "dash": "dot"})
+    return _over_gradients(chart, "derivative, and what is sent")
 
 
 def _curve(value: Callable[[float], float]) -> dict[str, object]:
-    """Its values on both sides of 0 and there, cut where they are too steep to be drawn."""
-    x = [REACH * place / POINTS for place in range(-POINTS, POINTS + 1)]
-    drawn = [value(g) for g in x]
-    return {"x": x, "y": [one if abs(one) <= STEEP else None for one in drawn], "mode": "lines"}
+    """Return the points of a function on both sides of 0; values beyond STEEP are left out."""
+    x = [REACH * index / POINTS for index in range(-POINTS, POINTS + 1)]
+    values = [value(g) for g in x]
+    return {"x": x, "y": [y if abs(y) <= STEEP else None for y in values], "mode": "lines"}
 
 
-def _over_gradients(made: go.Figure, what: str) -> go.Figure:
+def _over_gradients(chart: go.Figure, y_title: str) -> go.Figure:
     return bare(
-        made,
+        chart,
         height=280,
         legend={"orientation": "h", "y": -0.3},
         x={"title": "g, the gradient of this round", "range": [-REACH, REACH]},
-        y={"title": what},
+        y={"title": y_title},
     )

@@ -1,4 +1,4 @@
-"""Over many rounds, precomputed: what an attacker gets who watches longer, beside epsilon; and how one is read backwards."""
+"""Precomputed results over many rounds: what leaks to an attacker that watches longer, epsilon, and how one protection is solved."""
 
 import math
 from collections.abc import Sequence
@@ -17,43 +17,48 @@ from leakage.ui.common.markdown import escape
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe-Ito
 PROMISE = "#666"
 SYMBOLS = ("diamond", "circle", "square", "x")
-ABOUT = """A server that sends the same model round after round hears the same pictures each time, behind fresh noise. Whatever is
-right on average is found out in the end; differential privacy says so itself: its epsilon grows with every round. Untrained LeNet,
-{pictures} CIFAR-10 pictures each, the better of {attacks} attacks; beside each point how many are recognizable. The rounds stand on
-a logarithmic axis, the same for the picture (left) and for epsilon (right)."""
-HOOK = """**Why it can be solved.** One draw of {short} sends g + C / g. C is secret, and the same for all entries; but |v| is 2 √C at
-least, and of many entries one comes close to that, so C is known. Then |g| is one of two numbers, below √C or above it, and an entry that
-is sent again with another C tells which.
+ABOUT = """A server that sends the same model in every round receives updates of the same pictures each time, with new noise. If an
+update is right on average, averaging recovers it in the end. Differential privacy accounts for this: its epsilon grows with every round.
+Untrained LeNet, {pictures} CIFAR-10 pictures each, the better of {attacks} attacks; beside each point stands how many are recognizable.
+The axis of rounds is logarithmic, and the same for the picture (left) and for epsilon (right)."""
+HOOK = """**Why it can be solved.** One draw of {short} sends g + C / g. C is secret, and the same for all entries. But |v| is at least
+2 √C, and among many entries the smallest comes close to that, so C is known. Then |g| is one of two numbers, below √C or above it. The same
+entry sent again with another C shows which.
 Left: what one draw sent ({kept} entries), right: how close every strategy comes to the gradient."""
-BESIDE = ("ratio", "draws", "best possible")  # columns that are no strategy
+BESIDE = ("ratio", "draws", "best possible")  # columns that are not a strategy
 
 
 def show(known: Catalog) -> None:
-    """One protection by choice, its figure, and a sentence for each strategy."""
-    recipe, every = (load_results("rounds") or {})["recipe"], curves(known)
+    """Draw one protection of the visitor's choice: its curves, and a sentence for each strategy."""
+    recipe, all_curves = (load_results("rounds") or {})["recipe"], curves(known)
     st.markdown(ABOUT.format(pictures=int(recipe["pictures"]), attacks=len(recipe["attacks"])))
-    titles = list(dict.fromkeys(curve.title for curve in every))
+    titles = list(dict.fromkeys(curve.title for curve in all_curves))
     chosen = st.selectbox("Protection", titles, key="rounds-stack")
-    mine = [curve for curve in every if curve.title == chosen]
+    selected = [curve for curve in all_curves if curve.title == chosen]
     st.plotly_chart(
-        over_rounds(mine, known), key=f"rounds-{titles.index(chosen):d}", config={"displayModeBar": False}, alt="PSNR and epsilon"
+        over_rounds(selected, known), key=f"rounds-{titles.index(chosen):d}", config={"displayModeBar": False}, alt="PSNR and epsilon"
     )
-    for curve in mine:
+    for curve in selected:
         st.caption(f"{escape(sentence_case(known.strategy_title(curve.strategy)))}: {escape(curve.sentence())}")
     solved = load_results("glaus")
-    if solved and solved["defense"] == mine[0].defense.id:
+    if solved and solved["defense"] == selected[0].defense.id:
         st.markdown(HOOK.format(short=escape(known.defenses.get(solved["defense"]).short), kept=int(solved["hook"]["kept"])))
         left, right = st.columns(2)
         left.plotly_chart(hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="|v| against |g|")
         right.plotly_chart(closeness(solved["cifar"]), key="rounds-close", config={"displayModeBar": False}, alt="Cosine against draws")
 
 
-def over_rounds(mine: Sequence[Curve], known: Catalog) -> go.Figure:
-    """PSNR against the number of rounds, a line for each strategy, and epsilon of so many rounds on the same axis."""
-    made = go.Figure()
-    for curve, colour, symbol in zip(mine, COLOURS, SYMBOLS, strict=False):
+def over_rounds(selected: Sequence[Curve], known: Catalog) -> go.Figure:
+    """Plot PSNR over the number of rounds, a line for each strategy, and epsilon on a second axis.
+
+    Args:
+        selected: the curves of one protection.
+        known: the plug-ins.
+    """
+    chart = go.Figure()
+    for curve, colour, symbol in zip(selected, COLOURS, SYMBOLS, strict=False):
         name = sentence_case(known.strategy_title(curve.strategy))
-        made.add_scatter(
+        chart.add_scatter(
             x=[cell["rounds"] for cell in curve.cells],
             y=[cell["psnr"] for cell in curve.cells],
             name=name,
@@ -65,45 +70,49 @@ def over_rounds(mine: Sequence[Curve], known: Catalog) -> go.Figure:
             marker={"symbol": symbol, "size": 9},
             hovertemplate=f"{name}, %{{x}} rounds<br>PSNR %{{y:.1f}} dB, recognizable %{{text}}<extra></extra>",
         )
-    bounds = [(cell["rounds"], bound) for cell, bound in zip(mine[0].cells, mine[0].epsilons, strict=True) if bound is not None]
-    finite = [(rounds, bound) for rounds, bound in bounds if math.isfinite(bound)]
+    epsilons = [(cell["rounds"], bound) for cell, bound in zip(selected[0].cells, selected[0].epsilons, strict=True) if bound is not None]
+    finite = [(rounds, bound) for rounds, bound in epsilons if math.isfinite(bound)]
     if finite:
-        made.add_scatter(
+        chart.add_scatter(
             x=[rounds for rounds, _ in finite],
             y=[bound for _, bound in finite],
-            name="epsilon" if len(finite) == len(bounds) else "epsilon (above 200 it bounds nothing, and is not drawn)",
+            name="epsilon" if len(finite) == len(epsilons) else "epsilon (above 200 it bounds nothing, and is not drawn)",
             yaxis="y2",
             mode="lines+markers",
             line={"color": PROMISE, "dash": "dash"},
             hovertemplate="%{x} rounds<br>epsilon %{y:.1f}<extra></extra>",
         )
-    grey_line(made, mine[0].cells[0]["grey_psnr"], position="top left")
+    grey_line(chart, selected[0].cells[0]["grey_psnr"], position="top left")
     second: dict[str, Any] = {"title": "epsilon", "overlaying": "y", "side": "right", "fixedrange": True, "rangemode": "tozero"}
     return bare(
-        made,
+        chart,
         height=360,
         top=24,
         legend={"orientation": "h", "y": -0.25},
-        x={"title": "rounds watched", "type": "log", "tickvals": [cell["rounds"] for cell in mine[0].cells], "tickformat": "d"},
+        x={"title": "rounds watched", "type": "log", "tickvals": [cell["rounds"] for cell in selected[0].cells], "tickformat": "d"},
         y={"title": "PSNR (dB): higher leaks more"},
         **({"yaxis2": {**second, "showgrid": False}} if finite else {}),
     )
 
 
-def hook(drawn: dict[str, Any]) -> go.Figure:
-    """The sizes that one draw sends against what they were, the smallest marked."""
-    made = go.Figure()
-    made.add_scatter(x=drawn["g"], y=drawn["v"], mode="markers", marker={"size": 4, "color": COLOURS[1]}, name="sent")
-    made.add_scatter(
-        x=[drawn["g"][0], drawn["g"][-1]],
-        y=[drawn["smallest"]] * 2,
+def hook(draw: dict[str, Any]) -> go.Figure:
+    """Plot the sizes that one draw sends over the sizes of the gradient's entries, with a line at the smallest.
+
+    Args:
+        draw: the draw as stored: `g` the sizes of the entries, `v` the sizes that are sent, `smallest` the least of these.
+    """
+    chart = go.Figure()
+    chart.add_scatter(x=draw["g"], y=draw["v"], mode="markers", marker={"size": 4, "color": COLOURS[1]}, name="sent")
+    chart.add_scatter(
+        x=[draw["g"][0], draw["g"][-1]],
+        y=[draw["smallest"]] * 2,
         mode="lines+text",
         text=["the smallest: 2 √C", ""],
         textposition="top right",
         line={"dash": "dot", "color": COLOURS[0]},
     )
     return bare(
-        made,
+        chart,
         height=300,
         x={"title": "|g|, the entry of the gradient", "type": "log"},
         y={"title": "|v|, what is sent of it", "type": "log"},
@@ -112,23 +121,23 @@ def hook(drawn: dict[str, Any]) -> go.Figure:
 
 
 def closeness(rows: Sequence[dict[str, Any]]) -> go.Figure:
-    """The cosine with the gradient against the number of draws, at the smallest ratio."""
-    mine = [row for row in rows if row["ratio"] == min(row["ratio"] for row in rows)]
-    made = go.Figure()
-    names = [name for name in mine[0] if name not in BESIDE]
+    """Plot each strategy's cosine similarity with the gradient over the number of draws, at the smallest ratio."""
+    selected = [row for row in rows if row["ratio"] == min(row["ratio"] for row in rows)]
+    chart = go.Figure()
+    names = [name for name in selected[0] if name not in BESIDE]
     for name, colour, symbol in zip(names, COLOURS, SYMBOLS, strict=False):
-        made.add_scatter(
-            x=[row["draws"] for row in mine],
-            y=[row[name] for row in mine],
+        chart.add_scatter(
+            x=[row["draws"] for row in selected],
+            y=[row[name] for row in selected],
             name=sentence_case(name.partition(":")[0]),
             mode="lines+markers",
             line_color=colour,
             marker={"symbol": symbol, "size": 8},
         )
     return bare(
-        made,
+        chart,
         height=300,
         legend={"orientation": "h", "y": -0.35},
-        x={"title": "draws of the same gradient", "type": "log", "tickvals": [row["draws"] for row in mine], "tickformat": "d"},
+        x={"title": "draws of the same gradient", "type": "log", "tickvals": [row["draws"] for row in selected], "tickformat": "d"},
         y={"title": "cosine with the gradient", "range": [0, 1.02]},
     )

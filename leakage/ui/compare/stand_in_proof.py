@@ -1,7 +1,8 @@
-"""AdaDefense's proof, computed: what its equations 6 to 17 say of one entry of a gradient, and what they leave out. No torch.
+"""The proof of AdaDefense, computed: equations 6 to 17 of its paper for one entry of a gradient, and what the proof leaves out. No torch.
 
 m_r = beta1 m_(r-1) + (1 - beta1) g, v_r = beta2 v_(r-1) + (1 - beta2) g^2, m^ = m_r / (1 - beta1^r), V = sqrt(v_r / (1 - beta2^r)),
-and m^ / (V + eps) is sent. The proof puts V = alpha g (equation 16), and so has the derivative of equation 17. Source: Hu et al. 2024.
+and the client sends m^ / (V + eps). The proof sets V = alpha g (equation 16), which gives the derivative of equation 17.
+Source: Hu et al. 2024.
 """
 
 import math
@@ -13,7 +14,7 @@ PRINTED = {1: 1.0, 2: 1.0, 1000: 1.258}  # round -> alpha in the paper's appendi
 
 @dataclass(frozen=True)
 class GradientEntry:
-    """One entry of a client's gradient in round `number`, whose gradients in all rounds before were `before`."""
+    """One entry of a client's gradient in round `number`; the entry was `before` in all earlier rounds."""
 
     number: int
     before: float
@@ -37,11 +38,11 @@ class GradientEntry:
         return float((1 - BETA2 ** (self.number - 1)) * self.before**2)
 
     def first(self, g: float) -> float:
-        """m^, the corrected first moment with the gradient g of this round."""
+        """Return m^, the corrected first moment, for the gradient g of this round."""
         return (BETA1 * self.m + (1 - BETA1) * g) / (1 - BETA1**self.number)
 
     def root(self, g: float) -> float:
-        """V, the root of the corrected second moment: never negative, |g| in the first round.
+        """Return V, the root of the corrected second moment: never negative, and |g| in the first round.
 
         >>> [round(GradientEntry(1, 0.0).root(g), 6) for g in (-0.5, 0.5)]
         [0.5, 0.5]
@@ -49,11 +50,13 @@ class GradientEntry:
         return math.sqrt((BETA2 * self.v + (1 - BETA2) * g * g) / (1 - BETA2**self.number))
 
     def sent(self, g: float) -> float:
-        """m^ / (V + eps), what leaves the phone."""
+        """Return m^ / (V + eps), which the client sends."""
         return self.first(g) / (self.root(g) + EPS)
 
     def derivative(self, g: float) -> float:
-        """The derivative of `sent` by g; V has one of its own, (1 - beta2) g / ((1 - beta2^r) V). Not a number where V = 0.
+        """Return the derivative of `sent` with respect to g; NaN where V = 0.
+
+        V depends on g as well: its derivative is (1 - beta2) g / ((1 - beta2^r) V).
 
         >>> round(GradientEntry(2, 1.0).derivative(1.0), 4)
         0.0261
@@ -61,11 +64,11 @@ class GradientEntry:
         root = self.root(g)
         if root == 0:
             return math.nan
-        own = (1 - BETA2) * g / ((1 - BETA2**self.number) * root)
-        return ((1 - BETA1) / (1 - BETA1**self.number) * (root + EPS) - self.first(g) * own) / (root + EPS) ** 2
+        root_derivative = (1 - BETA2) * g / ((1 - BETA2**self.number) * root)
+        return ((1 - BETA1) / (1 - BETA1**self.number) * (root + EPS) - self.first(g) * root_derivative) / (root + EPS) ** 2
 
     def claimed_derivative(self, g: float) -> float:
-        """Equation 17: -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2), with the printed alpha. Not a number where g = 0.
+        """Return equation 17 with the printed alpha: -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2); NaN where g = 0.
 
         >>> round(GradientEntry(2, 1.0).claimed_derivative(1.0), 4)
         -0.4737
@@ -74,7 +77,9 @@ class GradientEntry:
 
 
 def corrected_twice(number: int) -> float:
-    """1 / sqrt(1 - beta2^r): the appendix's alpha in round 1000, from v_(r-1) = g^2, which would already be corrected.
+    """Return 1 / sqrt(1 - beta2^r), the rule behind the appendix's alpha in round 1000.
+
+    The rule takes v_(r-1) = g^2, which would be corrected already, and corrects it a second time.
 
     >>> round(corrected_twice(1000), 3)
     1.258
@@ -83,5 +88,5 @@ def corrected_twice(number: int) -> float:
 
 
 def constant_ratio(number: int) -> float:
-    """V / |g| in round r of a client whose gradient has not changed: 1, for that is what the correction is made for."""
+    """Return V / |g| in round r for a gradient that has not changed; it is 1, because the bias correction is made for this case."""
     return GradientEntry(number, 1.0).root(1.0)

@@ -1,4 +1,4 @@
-"""Which runs of a comparison play on the stage: those of one attacker, of one attack, or the best of every variant."""
+"""Which runs of a comparison play at the top of the page: the runs of one attacker, of one attack, or the best run of each variant."""
 
 from collections.abc import Sequence
 
@@ -22,51 +22,58 @@ Playing = list[tuple[Run, Experiment]]
 
 
 def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalog) -> Playing:
-    """The runs that play, with their experiments: of several seeds those of the first."""
-    if find_sweep(experiments) and (seeds := len({one.seed for one in experiments})) > 1:
+    """Draw the choice of what to watch, and return the runs to play with their experiments.
+
+    Of a strength sweep with several seeds only the runs of the first seed play.
+    """
+    if find_sweep(experiments) and (seeds := len({experiment.seed for experiment in experiments})) > 1:
         st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
-    both = [
-        (run, one) for run, one in zip(runs, experiments, strict=True) if one.seed == experiments[0].seed or not find_sweep(experiments)
+    pairs = [
+        (run, experiment)
+        for run, experiment in zip(runs, experiments, strict=True)
+        if experiment.seed == experiments[0].seed or not find_sweep(experiments)
     ]
-    playing = _tries(both, known) if are_strongest_attacks(experiments, known) else _heard(both, known)
+    playing = _by_attack(pairs, known) if are_strongest_attacks(experiments, known) else _by_attacker(pairs, known)
     return playing[:MOST]
 
 
-def _tries(both: Playing, known: Catalog) -> Playing:
-    """Of every arm the run that shows most so far, or the first one by one attack."""
-    attacks = list(dict.fromkeys(one.attack.id for _, one in both))
+def _by_attack(pairs: Playing, known: Catalog) -> Playing:
+    """Return for each variant its run that leaks most so far, or its first run by the attack that the visitor chooses."""
+    attacks = list(dict.fromkeys(experiment.attack.id for _, experiment in pairs))
     names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.attacks.find(id))}}
     if st.session_state.get("watch-try") not in names:  # it was of another comparison
         st.session_state["watch-try"] = BEST
     chosen = st.segmented_control("Watch", list(names), required=True, format_func=lambda id: escape(names[id]), key="watch-try")
     if chosen == BEST:
-        best = {row.run for row in worst_runs(rows(service(), [run for run, _ in both], known)).values()}
-        return [(run, one) for run, one in both if run.id in best]
+        best = {row.run for row in worst_runs(rows(service(), [run for run, _ in pairs], known)).values()}
+        return [(run, experiment) for run, experiment in pairs if run.id in best]
     first: dict[str, tuple[Run, Experiment]] = {}
-    for run, one in both:
-        if one.attack.id == chosen:
-            first.setdefault(scenario(one).digest(), (run, one))
+    for run, experiment in pairs:
+        if experiment.attack.id == chosen:
+            first.setdefault(scenario(experiment).digest(), (run, experiment))
     return list(first.values())
 
 
-def _heard(both: Playing, known: Catalog) -> Playing:
-    """Those of one attacker, and where protections are crossed with attacks, of one attack."""
-    attack = _against(both, known)
-    heard = [name for name in WATCH if name in {attacker(one, known) for _, one in both if one.attack.id in attack}]
-    chosen: str | None = heard[0] if heard else "both"
-    if len(heard) > 1:
-        chosen = st.segmented_control("Watch", heard, default=heard[0], required=True, format_func=WATCH.__getitem__, key="watch")
-    return [(run, one) for run, one in both if attacker(one, known) in (chosen, "both") and one.attack.id in attack]
+def _by_attacker(pairs: Playing, known: Catalog) -> Playing:
+    """Return the runs of the chosen attacker; if the variants cross protections with attacks, of the chosen attack only."""
+    attack = _against(pairs, known)
+    offered = [name for name in WATCH if name in {attacker(experiment, known) for _, experiment in pairs if experiment.attack.id in attack}]
+    chosen: str | None = offered[0] if offered else "both"
+    if len(offered) > 1:
+        chosen = st.segmented_control("Watch", offered, default=offered[0], required=True, format_func=WATCH.__getitem__, key="watch")
+    return [
+        (run, experiment) for run, experiment in pairs if attacker(experiment, known) in (chosen, "both") and experiment.attack.id in attack
+    ]
 
 
-def _against(both: Playing, known: Catalog) -> list[str]:
-    """The attacks that are watched, by id: all, or where protections differ too, one of them."""
-    attacks = list(dict.fromkeys(one.attack.id for _, one in both))
-    if not crossed([one for _, one in both], known):
+def _against(pairs: Playing, known: Catalog) -> list[str]:
+    """Return the ids of the attacks to watch: all, or the chosen attack if protections differ as well."""
+    attacks = list(dict.fromkeys(experiment.attack.id for _, experiment in pairs))
+    if not crossed([experiment for _, experiment in pairs], known):
         return attacks
     if st.session_state.get("watch-attack") not in attacks:  # it was of another comparison
         st.session_state["watch-attack"] = attacks[0]
     names = {entry.id: entry.short for entry in known.attacks}
-    words = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
-    chosen = st.segmented_control("Against", attacks, required=True, format_func=lambda id: escape(words[id]), key="watch-attack")
+    titles = {id: names.get(id, id) for id in attacks}  # an attack may be gone since
+    chosen = st.segmented_control("Against", attacks, required=True, format_func=lambda id: escape(titles[id]), key="watch-attack")
     return [id for id in attacks if id == chosen]

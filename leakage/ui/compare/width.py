@@ -1,4 +1,4 @@
-"""Measured: does a wider network leak more? R-GAP's error on noisy gradients against the index of rank analysis."""
+"""A measured answer to: does a wider network leak more? R-GAP's error on noisy gradients over the index of rank analysis."""
 
 import json
 from functools import cache
@@ -12,7 +12,7 @@ from leakage.ui.common.figures import bare, grey_line
 
 FILE = ROOT / "assets" / "width_noise.json"
 NOISE, MUCH = "0.0001", "0.01"
-LOOKS = {  # what was widened -> colour and marker; Okabe-Ito, readable on white and on black
+LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and on black
     "every layer": ("#d55e00", "circle"),
     "the first layer": ("#0072b2", "square"),
     "the second layer": ("#009e73", "diamond"),
@@ -28,30 +28,30 @@ stays at {without:.2f}."""
 
 @cache
 def measured() -> dict[str, Any]:
-    """What `benchmarks/published/width_noise.py` found."""
+    """Return the results of `benchmarks/published/width_noise.py`."""
     return dict(json.loads(FILE.read_text()))
 
 
 def figure() -> go.Figure:
-    """One line for every way of widening: index across, error up, from 1 to 4 times the width."""
-    made = go.Figure()
+    """Plot the error over the index, a line for each part that was widened from 1 to 4 times."""
+    chart = go.Figure()
     rows = measured()["rows"]
     for part, (colour, symbol) in LOOKS.items():
-        line = [row for row in rows if row["wider"] == part]
-        made.add_scatter(
-            x=[row["index"] for row in line],
-            y=[row["mse"][NOISE] for row in line],
+        points = [row for row in rows if row["wider"] == part]
+        chart.add_scatter(
+            x=[row["index"] for row in points],
+            y=[row["mse"][NOISE] for row in points],
             mode="lines+markers",
             name=part,
             line={"color": colour, "width": 2},
             marker={"symbol": symbol, "size": 10},
-            text=[f"{part}, {row['times']} times as wide<br>{row['network']}" for row in line],
+            text=[f"{part}, {row['times']} times as wide<br>{row['network']}" for row in points],
             hovertemplate="%{text}<br>index %{x:,}, error %{y:.3f}<extra></extra>",
         )
-    grey_line(made, rows[0]["grey"])
-    made.add_vline(0, line_width=1, line_color="#888")
+    grey_line(chart, rows[0]["grey"])
+    chart.add_vline(0, line_width=1, line_color="#888")
     return bare(
-        made,
+        chart,
         height=320,
         legend={"orientation": "h", "y": -0.28, "title": "widened: "},
         x={"title": "index (below 0: enough equations)"},
@@ -60,13 +60,13 @@ def figure() -> go.Figure:
 
 
 def show() -> None:
-    """Folded away below the counts."""
+    """Draw the story and the figure in an expander."""
     with st.expander("Does a wider network leak more? Measured"):
-        found = measured()
-        first, third = found["rows"][0], found["rows"][-1]["mse"]
+        results = measured()
+        first, third = results["rows"][0], results["rows"][-1]["mse"]
         st.markdown(STORY.format(narrow=float(first["mse"][MUCH]), wide=float(third[MUCH]), without=float(third["0.0"])))
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
-        runs = found["pictures"] * found["draws"]
+        runs = results["pictures"] * results["draws"]
         st.caption(
             f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs:d} runs, float64, one output, label flipped."
         )
