@@ -1,4 +1,4 @@
-"""A comparison on the page: what differs, the runs of one attacker side by side, and below them the table that fills."""
+"""A comparison on the page: what differs, the runs of one attacker side by side, and below them the table of all results."""
 
 from collections.abc import Sequence
 
@@ -30,11 +30,17 @@ IN_SHORT = {
     "The model": "",
     "Its weights": "",
     "The seed": "seed ",
-}  # what is equal
+}  # a setting that all runs share -> the word before its value in the caption
 
 
 def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
-    """The comparison of an address: the ids of its runs, joined by commas; without one, what is planned."""
+    """Draw a comparison: its runs side by side, and the table of its results.
+
+    Args:
+        ids: run ids from the address, joined by commas; empty for a comparison that was not started.
+        planned: the experiments that the settings ask for.
+        known: the plug-ins.
+    """
     runs = find_runs(ids)
     if not runs:
         if ids:
@@ -51,76 +57,85 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if lacking := missing(ids):
         st.warning(f"{len(lacking)} of the runs of this comparison are not here any more: {gone.why(lacking)}.")
     sentence(experiments, known)
-    if {one.digest() for one in planned} - {one.digest() for one in experiments}:
-        st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to see them.")
+    if {experiment.digest() for experiment in planned} - {experiment.digest() for experiment in experiments}:
+        st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to compute them.")
     playing = watched.choose(runs, experiments, known)
-    plain = titles([scenario(one) for _, one in playing], known)  # who attacks is told below
-    names = plain if len(set(plain)) == len(plain) else titles([one for _, one in playing], known)
-    shown = [staged(run.id, sentence_case(name), one, known) for name, (run, one) in zip(names, playing, strict=True)]
-    apart = pictures_differ([one for _, one in playing])  # its own key: the private pictures stand elsewhere
-    if stage(shown, key="compared-apart" if apart else "compared", together=True, apart=apart):
-        for one in shown:
-            fallback.show(one.id)
+    short_names = titles([scenario(experiment) for _, experiment in playing], known)  # the page names the attacker below
+    names = short_names if len(set(short_names)) == len(short_names) else titles([experiment for _, experiment in playing], known)
+    staged_runs = [staged(run.id, sentence_case(name), experiment, known) for name, (run, experiment) in zip(names, playing, strict=True)]
+    apart = pictures_differ([experiment for _, experiment in playing])  # another key, because the private pictures stand elsewhere
+    if stage(staged_runs, key="compared-apart" if apart else "compared", together=True, apart=apart):
+        for staged_run in staged_runs:
+            fallback.show(staged_run.id)
     with st.container(key="comparison"):
-        if moved := moving(runs, known):
-            st.fragment(watch, run_every=EVERY if moved == "attack" else 10.0)(ids, moved, known)
+        if movement := moving(runs, known):
+            st.fragment(watch, run_every=EVERY if movement == "attack" else 10.0)(ids, movement, known)
         else:
             details(runs, known)
 
 
 def title(ids: str) -> str:
-    """What the page is about: of runs with different private pictures not the same picture."""
+    """Return the headline of the page, which says whether the runs have the same private pictures."""
     return APART if pictures_differ([run.experiment_as(Experiment) for run in find_runs(ids)]) else QUESTION
 
 
 def pictures_differ(experiments: Sequence[Experiment]) -> bool:
-    """Whether some have private pictures that others have not; a batch that begins with all of a smaller one counts as the same."""
-    shapes = {(one.size, one.channels) for one in experiments}
-    most = max((one.pictures for one in experiments), key=len, default=())
-    return len(shapes) > 1 or any(one.pictures != most[: len(one.pictures)] for one in experiments)
+    """Return whether the runs have different private pictures.
+
+    A smaller batch counts as the same if a larger batch begins with its pictures.
+    """
+    shapes = {(experiment.size, experiment.channels) for experiment in experiments}
+    most = max((experiment.pictures for experiment in experiments), key=len, default=())
+    return len(shapes) > 1 or any(experiment.pictures != most[: len(experiment.pictures)] for experiment in experiments)
 
 
 def sentence(experiments: list[Experiment], known: Catalog) -> None:
-    """What differs, in a line; what is equal, named in short and listed behind a button, with what is tried against each."""
-    every, equal = differs(experiments, known)
+    """Draw what differs in a line, and what is equal in short and behind a button, with the attacks that are tried against each variant."""
+    differences, equal = differs(experiments, known)
     tried = are_strongest_attacks(experiments, known)
-    apart = (differs([scenario(one) for one in experiments], known)[0] if tried else []) or every
+    apart = (differs([scenario(experiment) for experiment in experiments], known)[0] if tried else []) or differences
     lines = dict(line.split(": ", 1) for line in equal)
-    told = ", ".join(before + lines[about].split(",")[0] for about, before in IN_SHORT.items() if about in lines)
-    hidden = [line for line in every if line not in apart]
-    more = " Each is attacked by the strongest known attackers." if hidden else ""
+    in_short = ", ".join(label + lines[about].split(",")[0] for about, label in IN_SHORT.items() if about in lines)
+    tried_lines = [line for line in differences if line not in apart]
+    more = " Each is attacked by the strongest known attackers." if tried_lines else ""
     st.markdown(f"**Differs.** {escape('. '.join(apart) or 'Nothing')}.{more}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"**Equal.** {escape(told)}, and all else.", width="content")
+        st.caption(f"**Equal.** {escape(in_short)}, and all else.", width="content")
         with st.popover("What is equal", type="tertiary"):
             st.markdown("\n".join(f"- {escape(line)}" for line in equal))
-            if hidden:
-                st.markdown("**Tried against each, as far as it fits**")
-                st.markdown("\n".join(f"- {escape(line)}" for line in hidden))
+            if tried_lines:
+                st.markdown("**Tried against each variant, if it applies**")
+                st.markdown("\n".join(f"- {escape(line)}" for line in tried_lines))
 
 
 def find_runs(ids: str) -> list[Run]:
-    """The attacks among the runs of an address, each once, without those that are not here."""
+    """Return the attacks among run ids that are joined by commas: each once, without runs that are not in the store."""
     unique = list(dict.fromkeys(ids.split(",")))[:MAX_RUNS]
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
 
 def missing(ids: str) -> list[str]:
-    """The runs of an address that are not here any more."""
+    """Return the ids that are not in the store any more."""
     return [id for id in dict.fromkeys(ids.split(",")) if service().look(id) is None]
 
 
 def are_there(ids: str, planned: list[Experiment]) -> bool:
-    """Whether all that is planned is among the runs of an address."""
-    return {one.digest() for one in planned} <= {run.digest for run in find_runs(ids)}
+    """Return whether all planned experiments are among the runs of an address."""
+    return {experiment.digest() for experiment in planned} <= {run.digest for run in find_runs(ids)}
 
 
 def _ask_the_same(planned: list[Experiment], runs: list[Run]) -> bool:
-    return {one.digest() for one in planned} == {run.digest for run in runs}
+    return {experiment.digest() for experiment in planned} == {run.digest for run in runs}
 
 
 def watch(ids: str, moved: str, known: Catalog) -> None:
-    """The table while something still moves; once that has ended the whole page is drawn again, and looks more seldom, or no more."""
+    """Draw the table while an attack or a training moves; draw the whole page again when that changes.
+
+    Args:
+        ids: run ids, joined by commas.
+        moved: what moved when the page was drawn, see `moving`.
+        known: the plug-ins.
+    """
     runs = find_runs(ids)
     if moving(runs, known) != moved:
         st.rerun()
@@ -128,60 +143,60 @@ def watch(ids: str, moved: str, known: Catalog) -> None:
 
 
 def moving(runs: list[Run], known: Catalog) -> str:
-    """What can still change the table: an attack, a training, or nothing."""
+    """Return what can still change the table: "attack", "training", or an empty string."""
     if any(run.status in OPEN for run in runs):
         return "attack"
     return "training" if cost.under_way([run.experiment_as(Experiment) for run in runs], known) else ""
 
 
 def details(runs: list[Run], known: Catalog) -> None:
-    """Warnings, table, what to take away, and what protection costs where that is known."""
+    """Draw warnings, the table, what to take away, a strength sweep, and what protection costs."""
     stop(runs)
-    told, experiments = rows(service(), runs, known), [run.experiment_as(Experiment) for run in runs]
-    failed: dict[str, list[str]] = {}
-    for run, row in zip(runs, told, strict=True):
+    results, experiments = rows(service(), runs, known), [run.experiment_as(Experiment) for run in runs]
+    failures: dict[str, list[str]] = {}
+    for run, row in zip(runs, results, strict=True):
         if run.status == "failed":
-            failed.setdefault(run.message or "", []).append(sentence_case(row.name))
-    for why, names in failed.items():
-        st.warning(escape(f"{'; '.join(names)}: {why or 'failed'}"))
-    for sentence in only_naive(told):
+            failures.setdefault(run.message or "", []).append(sentence_case(row.name))
+    for reason, names in failures.items():
+        st.warning(escape(f"{'; '.join(names)}: {reason or 'failed'}"))
+    for sentence in only_naive(results):
         st.error(escape(sentence), icon=":material/visibility:")
-    if len({one.assume.strategy for one in experiments if attacker(one, known) == "adaptive"}) > 1:
-        for words in same_answers(told):
-            st.caption(escape(words))
-    if attacked_in_several_ways(told):
-        st.html(table.worst_table(told))
+    if len({experiment.assume.strategy for experiment in experiments if attacker(experiment, known) == "adaptive"}) > 1:
+        for note in same_answers(results):
+            st.caption(escape(note))
+    if attacked_in_several_ways(results):
+        st.html(table.worst_table(results))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
         with st.expander("All that was tried", key="all-tried"):
-            every_attacker(told, experiments, known)
+            every_attacker(results, experiments, known)
     else:
-        every_attacker(told, experiments, known)
+        every_attacker(results, experiments, known)
         st.caption(table.NOTE)
     take_away(runs)
-    if curve := sweep.figure(told, experiments, known):
+    if curve := sweep.figure(results, experiments, known):
         st.markdown("**What leaks at which strength**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
-        if why := sweep.why_points(experiments):
-            st.caption(escape(why))
-    cost.show(told, experiments, known)
+        if reason := sweep.why_points(experiments):
+            st.caption(escape(reason))
+    cost.show(results, experiments, known)
 
 
-def every_attacker(told: list[Row], experiments: list[Experiment], known: Catalog) -> None:
-    """A cell for every run."""
+def every_attacker(results: list[Row], experiments: list[Experiment], known: Catalog) -> None:
+    """Draw a table with a cell for every run; if protections are crossed with attacks, a matrix before it."""
     if crossed(experiments, known):
-        st.html(table.matrix(told))
+        st.html(table.matrix(results))
         st.caption(table.MATRIX_NOTE)
-    st.html(table.table(told))
+    st.html(table.table(results))
 
 
 def stop(runs: list[Run]) -> None:
-    """A button to stop all, while something runs."""
+    """Draw a button that stops all open runs which this visitor may stop."""
     if stoppable := [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]:
         st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
 
 
 def take_away(runs: list[Run]) -> None:
-    """Files, once something has run, and the link."""
+    """Offer result files, once a run has started, and the link."""
     ids = ",".join(run.id for run in runs)
     with st.container(horizontal=True, vertical_alignment="center"):
         for name, label in EXPORTS.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():

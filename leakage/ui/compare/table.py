@@ -1,4 +1,4 @@
-"""The table of a comparison: a line for every variant, naive and adaptive beside each other, and first what a grey picture scores."""
+"""The table of a comparison: a row for a grey picture and for every variant, with the naive and the adaptive attacker side by side."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,56 +16,63 @@ from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SI
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
 
-SHARES = {RECOGNIZABLE: 1.0, SINGLED_OUT: 0.75, PARTLY: 0.4}  # how much of a cell's colour
+STRENGTHS = {RECOGNIZABLE: 1.0, SINGLED_OUT: 0.75, PARTLY: 0.4}  # verdict -> how strongly its cell is coloured
 ATTACKERS = ("naive", "adaptive")
 DASH = "–"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCell:
-    """A cell of a table of results.
-
-    `kind`: "heat" is a PSNR, as strongly coloured as `share` from 0 to 1 says, and framed where a protection fools the naive attacker
-    alone; "verdict" is coloured by its `word` and explained by `why`; "state" says how a run stands; without one it is plain text.
-    `head`: the title of its column, where the cell may stand without a head of the table.
-    """
+    """A cell of a table of results."""
 
     text: str
     kind: str = ""
+    """One of "heat" (a coloured PSNR), "verdict", "state" (how a run stands), or empty for plain text."""
     title: str = ""
+    """The tooltip."""
     below: str = ""
+    """A second, small line."""
     span: int = 1
+    """The number of columns that the cell takes."""
     share: float = 0.0
+    """Of a "heat" cell: how strongly it is coloured, from 0 to 1."""
     framed: bool = False
+    """Of a "heat" cell: whether it is framed, because the protection fools the naive attacker alone."""
     word: str = ""
+    """Of a "verdict" cell: the verdict, which decides the colour."""
     why: str = ""
+    """Of a "verdict" cell: the reason, as a tooltip."""
     head: str = ""
+    """The title of the column, for a screen that is too narrow for a head of the table."""
 
     @property
     def unknown(self) -> bool:
-        """Whether there is nothing to read in it."""
+        """Whether the cell says nothing."""
         return self.text in ("", DASH) and not self.below
 
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of the table: what it says, how it is read, and what stands in it for a grey picture, as `grey` and `digits` tell.
-
-    `each`: there is one for every attacker; else one for the variant, whoever attacks. `long`: its title may take several lines.
-    """
+    """A column of the table."""
 
     what: str
+    """The tooltip of its title."""
     read: Callable[[Row], TableCell]
+    """Makes the cell of a row."""
     each: bool = True
+    """Whether there is a cell for each attacker; else one cell for the variant."""
     long: bool = False
+    """Whether the title may take several lines."""
     grey: str = ""
+    """The score of a grey picture that the column shows, by its name; empty for none."""
     digits: int = 0
+    """The digits after the point of that score."""
 
 
 VERDICT = Column(
     what="Could the picture be picked out of a line-up, and is it better than pictures that know nothing?", read=lambda row: verdict(row)
 )
-SCORES = {  # title -> its column
+SCORES = {  # title -> column
     "PSNR": Column(
         what="How close the stolen picture is, in decibels: higher leaks more.",
         read=lambda row: TableCell(text=number(row.psnr, 1)),
@@ -90,71 +97,80 @@ SCORES = {  # title -> its column
         grey="rank",
     ),
     "Label": Column(
-        what="Classes that the attacker found out: the share that is right.",
+        what="The fraction of the classes that the attacker found out.",
         read=lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
     ),
 }
-NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by one short recipe for all, where
-that was measured, and blank where the model attacked here is another; in more rounds some catch up, see “Precomputed results”.
-Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, where a protection gives one, for one
-picture or for all of one phone, as its threat model table says; ∞: it bounds nothing. Where the phone does
-nothing that could be imitated, one run stands for both attackers."""
+NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by the same short recipe for all
+protections; blank if it was not measured or another model is attacked here. In more rounds some protections catch up, see “Precomputed
+results”. Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, if the protection gives it, for one picture or for all
+pictures of one phone, as its threat model table says; ∞: it bounds nothing. If the phone does nothing that an attacker could imitate, one
+run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
-WORST_NOTE = "Every variant is judged by the best of all that attacked it. What none of them shows may be shown by another."
-Arms = dict[str, dict[str, Row]]  # title -> attacker -> its run
+WORST_NOTE = "Every variant is judged by its best attacker. Another attacker may show what none of these shows."
+Variants = dict[str, dict[str, Row]]  # title -> attacker -> the row of its run
 
 
-def arms_of(rows: Sequence[Row]) -> Arms:
-    """The runs of each arm by attacker, in the order of the arms."""
-    arms: Arms = {}
+def by_variant(rows: Sequence[Row]) -> Variants:
+    """Group the rows by variant and attacker, in the order of the variants."""
+    variants: Variants = {}
     for row in rows:
-        arms.setdefault(row.title, {})[row.attacker] = row
-    return arms
+        variants.setdefault(row.title, {})[row.attacker] = row
+    return variants
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The table as HTML, with what is known so far."""
-    return _table(rows, arms_of(rows), _attackers(rows), {})
+    """Return the table as HTML, with the results so far."""
+    return _table(rows, by_variant(rows), _attackers(rows), {})
 
 
 def worst_table(rows: Sequence[Row]) -> str:
-    """A line for every variant as HTML: what the best of all its attackers found, and which one that was."""
-    told = "The attack that shows most, what it knows, and how many were tried."
-    finder = Column(what=told, read=lambda row: _finder(row, rows))
+    """Return a table as HTML with a row for each variant: the result of its best attacker, and which attacker that was."""
+    explanation = "The attack that shows most, what it knows, and how many were tried."
+    finder = Column(what=explanation, read=lambda row: _finder(row, rows))
     return _table(rows, {title: {"both": row} for title, row in worst_runs(rows).items()}, ["both"], {"Found by": finder})
 
 
-def _table(rows: Sequence[Row], arms: Arms, heard: Sequence[str], more: dict[str, Column]) -> str:
-    """What protection costs stands beside the verdict, before everything that needs explaining."""
-    costs = Column(what="How good a model gets behind it.", read=lambda row: accuracy(row.cost), each=False, long=True)
+def _table(rows: Sequence[Row], variants: Variants, attackers: Sequence[str], more: dict[str, Column]) -> str:
+    """Return a table as HTML.
+
+    What protection costs stands beside the verdict, before the scores that need explaining.
+
+    Args:
+        rows: the results.
+        variants: the same, by variant and attacker.
+        attackers: the attackers that have columns.
+        more: further columns, by title.
+    """
+    costs = Column(what="The accuracy of a model trained with the protection.", read=lambda row: accuracy(row.cost), each=False, long=True)
     columns = {"Verdict": VERDICT, heading([row.cost for row in rows]): costs, **SCORES, **more}
-    if any(one is not None for row in rows for one in row.cost.epsilons(row.epsilon)):
-        columns |= {name: _epsilon(place, what) for place, (name, what) in enumerate(EPSILONS.items())}
+    if any(epsilon is not None for row in rows for epsilon in row.cost.epsilons(row.epsilon)):
+        columns |= {name: _epsilon(index, what) for index, (name, what) in enumerate(EPSILONS.items())}
     return render(
         "ui/compare/table.html.jinja",
         base=base(),
-        attackers=heard,
+        attackers=attackers,
         columns=columns,
         greys=[
-            TableCell(text=_grey(column, [row.grey for row in rows]), span=len(heard) if column.each else 1, head=name)
+            TableCell(text=_grey(column, [row.grey for row in rows]), span=len(attackers) if column.each else 1, head=name)
             for name, column in columns.items()
         ],
-        lines=[_line(title, found, heard, columns) for title, found in arms.items()],
+        lines=[_line(title, row_of, attackers, columns) for title, row_of in variants.items()],
     )
 
 
-def _epsilon(place: int, what: str) -> Column:
-    """One of the columns of `EPSILONS`."""
+def _epsilon(index: int, what: str) -> Column:
+    """Return the column of `EPSILONS` with this index."""
     return Column(
-        what=what, read=lambda row: TableCell(text=epsilon_words(row.cost.epsilons(row.epsilon)[place], 1)), each=False, long=True
+        what=what, read=lambda row: TableCell(text=epsilon_words(row.cost.epsilons(row.epsilon)[index], 1)), each=False, long=True
     )
 
 
 def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
-    """The attack, by whom, of how many tries; nobody while nothing is known."""
-    tried = [one for one in rows if one.arm == row.arm and not one.inapplicable]
-    ended = sum(one.answered or one.shows for one in tried)
+    """Return the cell that names the best attack, its attacker, and how many attacks were tried; a dash if nothing is known yet."""
+    tried = [candidate for candidate in rows if candidate.arm == row.arm and not candidate.inapplicable]
+    ended = sum(candidate.answered or candidate.shows for candidate in tried)
     count = f"{ended} of {len(tried)} answered" if ended < len(tried) else f"best of {len(tried)}"
     if row.verdict is None:
         return TableCell(text=DASH, below=count if tried else "no attack applies")
@@ -166,58 +182,58 @@ def _attackers(rows: Sequence[Row]) -> list[str]:
 
 
 def _grey(column: Column, greys: Sequence[dict[str, float]]) -> str:
-    """What a grey picture scores; the lowest and the highest where the variants have different pictures."""
+    """Return the score of a grey picture; the lowest and the highest if the variants have different pictures."""
     values = sorted(grey[column.grey] for grey in greys if column.grey in grey)
     ends = dict.fromkeys(number(value, column.digits) for value in (values[:1] + values[-1:]))
     return " to ".join(ends) or (DASH if column.grey else "")
 
 
-def _line(title: str, found: dict[str, Row], heard: Sequence[str], columns: dict[str, Column]) -> dict[str, Any]:
+def _line(title: str, row_of: dict[str, Row], attackers: Sequence[str], columns: dict[str, Column]) -> dict[str, Any]:
     return {
         "title": sentence_case(title),
-        "runs": ",".join(dict.fromkeys(row.run for row in found.values())),
-        "cells": [it for name, column in columns.items() for it in _cells(name, column, found, heard)],
+        "runs": ",".join(dict.fromkeys(row.run for row in row_of.values())),
+        "cells": [cell for name, column in columns.items() for cell in _cells(name, column, row_of, attackers)],
     }
 
 
-def _cells(name: str, column: Column, found: dict[str, Row], heard: Sequence[str]) -> list[TableCell]:
-    """What of one variant stands in a column; on a narrow screen, where there is no head of the table, with its title before it."""
+def _cells(name: str, column: Column, row_of: dict[str, Row], attackers: Sequence[str]) -> list[TableCell]:
+    """Return the cells of one variant in a column, each with its title for a narrow screen."""
     if not column.each:
-        promised = max(found.values(), key=lambda row: row.epsilon is not None)
-        return [replace(column.read(promised), head=name)]
-    if "both" in found:
-        return [replace(column.read(found["both"]), span=len(heard), head=name)]
-    cells = {attacker: column.read(found[attacker]) if attacker in found else TableCell(text=DASH) for attacker in heard}
-    return [replace(it, head=f"{name}, {attacker}") for attacker, it in cells.items()]
+        row_with_epsilon = max(row_of.values(), key=lambda row: row.epsilon is not None)
+        return [replace(column.read(row_with_epsilon), head=name)]
+    if "both" in row_of:
+        return [replace(column.read(row_of["both"]), span=len(attackers), head=name)]
+    cells = {attacker: column.read(row_of[attacker]) if attacker in row_of else TableCell(text=DASH) for attacker in attackers}
+    return [replace(cell, head=f"{name}, {attacker}") for attacker, cell in cells.items()]
 
 
 def accuracy(cost: Cost) -> TableCell:
-    """How good a model gets, with what its seeds can tell; where it is blank, why."""
+    """Return the cell of an accuracy, with its difference and seeds; a dash with the reason if it is not known."""
     if cost.accuracy is None:
         return TableCell(text=DASH, title=cost.blank)
-    each = ", ".join(f"{one:.1%}" for one in cost.accuracies)
+    each = ", ".join(f"{value:.1%}" for value in cost.accuracies)
     return TableCell(text=f"{cost.accuracy:.1%}", title=f"{seeds_words([len(cost.accuracies)])}: {each}", below=cost.difference)
 
 
 def matrix(rows: Sequence[Row]) -> str:
-    """Protections down, attacks across, as HTML: the PSNR of each attacker, coloured by the verdict; how a run stands until it has one."""
-    stacks, attacks = (list(dict.fromkeys(words)) for words in ([row.protection for row in rows], [row.attack for row in rows]))
-    heard = _attackers(rows)
-    found = {(row.protection, row.attack, row.attacker): row for row in rows}
+    """Return a table as HTML, protections by attacks: the PSNR of each attacker, coloured by the verdict, or how the run stands."""
+    stacks, attacks = (list(dict.fromkeys(values)) for values in ([row.protection for row in rows], [row.attack for row in rows]))
+    attackers = _attackers(rows)
+    row_of = {(row.protection, row.attack, row.attacker): row for row in rows}
 
     def cells(stack: str, attack: str) -> list[TableCell]:
-        mine = {attacker: found.get((stack, attack, attacker)) for attacker in (*heard, "both")}
-        if mine["both"]:
-            return [_cell(mine["both"], span=len(heard))]
-        naive, knowing = mine.get("naive"), mine.get("adaptive")
+        row_by = {attacker: row_of.get((stack, attack, attacker)) for attacker in (*attackers, "both")}
+        if row_by["both"]:
+            return [_cell(row_by["both"], span=len(attackers))]
+        naive, knowing = row_by.get("naive"), row_by.get("adaptive")
         fooled = naive is not None and naive.failed and knowing is not None and knowing.shows
-        return [_cell(mine[attacker], framed=fooled and attacker == "adaptive") for attacker in heard]
+        return [_cell(row_by[attacker], framed=fooled and attacker == "adaptive") for attacker in attackers]
 
     lines = [
-        {"title": sentence_case(stack), "refused": "", "cells": [it for attack in attacks for it in cells(stack, attack)]}
+        {"title": sentence_case(stack), "refused": "", "cells": [cell for attack in attacks for cell in cells(stack, attack)]}
         for stack in stacks
     ]
-    return render("ui/compare/matrix.html.jinja", attackers=heard, attacks=attacks, lines=lines)
+    return render("ui/compare/matrix.html.jinja", attackers=attackers, attacks=attacks, lines=lines)
 
 
 def _cell(row: Row | None, *, framed: bool = False, span: int = 1) -> TableCell:
@@ -225,17 +241,17 @@ def _cell(row: Row | None, *, framed: bool = False, span: int = 1) -> TableCell:
         return TableCell(text=DASH, span=span)
     if row.psnr is None or row.verdict is None:
         return replace(verdict(row), span=span)
-    shown = SHARES.get(row.verdict, 0.0)
-    return heat(row.psnr, shown, title=f"{row.name}: {row.verdict}. {row.words}", below=_cut(row), framed=framed, span=span)
+    strength = STRENGTHS.get(row.verdict, 0.0)
+    return heat(row.psnr, strength, title=f"{row.name}: {row.verdict}. {row.words}", below=_cut(row), framed=framed, span=span)
 
 
 def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    """A cell with a PSNR, coloured by `share`."""
+    """Return a cell with a PSNR that is coloured by `share`."""
     return TableCell(text=f"{psnr:.1f}", kind="heat", share=share, title=title, below=below, framed=framed, span=span)
 
 
 def verdict(row: Row) -> TableCell:
-    """The verdict as a coloured word, or how the run stands."""
+    """Return a cell with the verdict as a coloured word, or with how the run stands."""
     if row.inapplicable:
         return TableCell(text=INAPPLICABLE, kind="state", title=row.ended)
     if row.verdict is None:
@@ -244,19 +260,23 @@ def verdict(row: Row) -> TableCell:
 
 
 def _cut(row: Row) -> str:
-    """Of an attack that did not come to its own answer: how it ended."""
+    """Return how an attack ended that did not reach its answer; an empty string for one that did."""
     return "" if row.answered else row.ended
 
 
 def number(value: float | None, digits: int) -> str:
-    """A number as it stands in the table."""
+    """Format a number for the table; a dash for None."""
     return DASH if value is None else f"{value:z.{digits}f}"
 
 
 def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
-    """Leakage against accuracy of every protection whose accuracy is known; None while there are not two.
+    """Plot leakage over accuracy for every protection with a known accuracy; None if there are fewer than two.
 
-    Leakage: the PSNR that the strongest attacker reaches, over seeds and the like the mean. `scene`: the model and the data of both axes.
+    Leakage is the PSNR of the strongest attacker, averaged over its runs, for example over seeds.
+
+    Args:
+        rows: the results of a comparison.
+        scene: the model and the data of both axes.
     """
     costs = {row.protection: row.cost for row in rows if row.accuracy is not None}
     points = []
@@ -269,5 +289,5 @@ def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | 
             points.append((cost.accuracies, max(map(mean, attackers.values())), protection))
     if len(points) < 2:
         return None
-    above = heading([cost for cost in costs.values()])
-    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{above} (%)", y=f"what leaks of {scene} (dB)")
+    axis_title = heading([cost for cost in costs.values()])
+    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{axis_title} (%)", y=f"what leaks of {scene} (dB)")
