@@ -1,4 +1,4 @@
-"""What differs between the variants of a comparison, as widgets: protections, attacks, a strength, training; from the catalog."""
+"""The widgets for what differs between the variants of a comparison: protections, attacks, a strength, training; from the catalog."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -35,13 +35,13 @@ DIFFERS = {
     "rounds": "Rounds",
     "matrix": "Protection × attack",
 }
-NEWCOMER = "newcomer"  # the key of whoever has not chosen an attack yet
+NEWCOMER = "newcomer"  # session key: whether this visitor has not chosen an attack yet
 ATTACKER_CHOICES = {WORST: "Worst case", "both": "Both", **ATTACKERS}
-TRIED = ("protection", "strength", "batch", "training", *client_axes.KEYS)  # what can differ where every arm is attacked in several ways
-STACKED = 4  # protections of one phone
+TRIED = ("protection", "strength", "batch", "training", *client_axes.KEYS)  # what can differ if the strongest attackers try every variant
+STACKED = 4  # most protections of one phone
 BATCHES = (1, 2, 4, 8)
-SHARED = ("protected", "answered")  # the key of the menu of what protects all arms; where answers to it differ, it is one
-LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
+SHARED = ("protected", "answered")  # widget keys of the protections of all variants; the second if countermeasures differ
+LISTS: dict[str, tuple[str, ...]] = {  # what differs -> widget keys of its menus
     "protection": ("arms",),
     "attack": ("attacks",),
     "answer": ("answers",),
@@ -52,11 +52,8 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> the keys of its menus
 }
 
 
-# ---------------------------------------------------------------- the widgets
-
-
 def choose(base: Experiment, known: Catalog) -> list[Variant]:
-    """What differs, and in which arms."""
+    """Draw the choice of what differs and of its values, and return the variants of the experiment `base`."""
     differs = st.segmented_control(
         "What differs",
         list(DIFFERS),
@@ -80,7 +77,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def shared_protection(known: Catalog) -> tuple[Part, ...]:
-    """What protects the phone in every arm, where protections are not what differs."""
+    """Draw the choice of the protections that all variants share, and return them; return none if protections differ."""
     differs = st.session_state.get("differs", "protection")
     if "arms" in LISTS.get(differs, ()):
         return ()
@@ -89,19 +86,19 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
     if differs == "answer":
         first = next(iter(known_keys([prepared().compare.answered], known)), None)
         index = list(menu).index(first) if first else 0
-        one = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
-        return parse_key(one, known)
-    words, most = "Protection in all variants, in this order", STACKED - 1
-    picked = st.multiselect(words, menu, format_func=menu.__getitem__, key=key, max_selections=most)
-    return tuple(part for one in picked for part in parse_key(one, known))
+        stack = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
+        return parse_key(stack, known)
+    label, most = "Protection in all variants, in this order", STACKED - 1
+    picked = st.multiselect(label, menu, format_func=menu.__getitem__, key=key, max_selections=most)
+    return tuple(part for stack in picked for part in parse_key(stack, known))
 
 
 def choose_attackers() -> str:
-    """Who attacks: the strongest, unless attacks or answers are what differs; beside answers stands a naive one."""
+    """Draw the choice of attackers, and return its key in ATTACKER_CHOICES; return "both" without a choice if countermeasures differ."""
     differs = st.session_state.get("differs", "protection")
     if differs == "answer":
         return "both"
-    offered = {name: words for name, words in ATTACKER_CHOICES.items() if name != WORST or differs in TRIED}
+    offered = {name: title for name, title in ATTACKER_CHOICES.items() if name != WORST or differs in TRIED}
     if st.session_state.get("voices") not in offered:
         st.session_state["voices"] = next(iter(offered))
     return st.segmented_control(  # type: ignore[return-value]  # required
@@ -111,27 +108,27 @@ def choose_attackers() -> str:
         format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"Worst case: every variant is attacked in several ways, the strongest known first, and judged by the best of them. "
+        help=f"Worst case: the strongest known attackers try every variant, and the best of them counts. "
         f"{DIFFERENCE} "
-        "Both: two runs for each variant by the attack that is chosen below, or one where there is nothing to imitate.",
+        "Both: two runs for each variant by the attack that is chosen below, or one if there is nothing to imitate.",
     )
 
 
 def set_apart() -> list[str]:
-    """The fields of the phone that are chosen where it is said what differs."""
+    """Return the names of the client's fields that this page asks for as what differs, so that the form leaves them out."""
     differs = st.session_state.get("differs", "")
     return [client_axes.FIELDS[differs]] if differs in client_axes.FIELDS else []
 
 
 def prepare() -> None:
-    """A comparison worth watching, for a newcomer; its attack is put into the widgets once they are drawn."""
+    """Load the prepared comparison for a newcomer, whose attack is put into the widgets when they are first drawn."""
     forms.load(prepared().compare.experiment.model_copy(update={"attack": forms.DEFAULT.attack}))
     st.session_state[NEWCOMER] = True
     st.session_state.pop(address.OPENING, None)
 
 
 def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
-    """The attack of all arms and what it is granted, as widgets; where the strongest are tried, only what they are granted."""
+    """Draw the choice of the attack, unless the strongest try every variant, and of what the attacker is granted; return both."""
     if not tries_the_strongest():
         if st.session_state.pop(NEWCOMER, False):
             attack = prepared().compare.experiment.attack
@@ -143,16 +140,16 @@ def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
 
 
 def tries_the_strongest() -> bool:
-    """Whether every arm is attacked in several ways, as it is unless somebody chose otherwise."""
+    """Return whether the strongest attackers try every variant, which is the default."""
     state = st.session_state
     return state.get("differs", "protection") in TRIED and state.get("voices", WORST) == WORST
 
 
 def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
-    """Protections on offer and in words, with those that a link or the visitor has added."""
+    """Return protections with their names, key to name, with the keys that a link or the visitor has added."""
     chosen = st.session_state.get(key, [])
-    added = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
-    return short_names([*options, *(one for one in added if one not in options)], known)
+    added_keys = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
+    return short_names([*options, *(key for key in added_keys if key not in options)], known)
 
 
 def _protections(base: Experiment, known: Catalog) -> list[Variant]:
@@ -182,14 +179,15 @@ def _attacks(base: Experiment, known: Catalog) -> list[Variant]:
 
 def _matrix(base: Experiment, known: Catalog) -> list[Variant]:
     protections, attacks = _protections(base, known), _attacks(base, known)
-    return [Variant(f"{one.title}, {other.title}", one.change | other.change) for one in protections for other in attacks]
+    pairs = [(protection, attack) for protection in protections for attack in attacks]
+    return [Variant(f"{protection.title}, {attack.title}", protection.change | attack.change) for protection, attack in pairs]
 
 
 def _answers(base: Experiment, known: Catalog) -> list[Variant]:
     names = {"": "Default", **{name: sentence_case(known.strategy_title(name)) for name in strategies(base.defenses, known)}}
-    if not set(st.session_state.get("answers", ())) <= set(names):  # they were to another protection
+    if not set(st.session_state.get("answers", ())) <= set(names):  # these countermeasures were against another protection
         del st.session_state["answers"]
-    st.caption("What an attacker who knows the protection below can do about it.")
+    st.caption("What an attacker that knows the protection below can do about it.")
     if len(names) == 1:
         st.caption("Against this one there is a single countermeasure. Beside it stands the naive attacker.")
     picked = st.multiselect(
@@ -204,12 +202,12 @@ def _answers(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def _forget_answers() -> None:
-    """Those that were chosen were to another protection: all to this one are offered anew."""
+    """Forget the chosen countermeasures, so that all countermeasures to the new protection are offered."""
     st.session_state.pop("answers", None)
 
 
 def strategies(defenses: Sequence[Part], known: Catalog) -> list[str]:
-    """What can be done about these protections besides the usual."""
+    """Return the names of the adaptive strategies against these protections, without the default strategy."""
     return list(dict.fromkeys(name for part in defenses for name in list(known.defenses.get(part.id).strategies)[1:]))
 
 
@@ -228,28 +226,27 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         key="swept",
     )
     entry, field = sweeps[swept]
-    usual = ", ".join(f"{value:g}" for value in strength_values(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
-    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", usual, key=f"values.{swept}", help=ours(field.help))
+    defaults = ", ".join(f"{value:g}" for value in strength_values(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
+    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", defaults, key=f"values.{swept}", help=ours(field.help))
     st.segmented_control(
         "Random starts (seeds)",
         SEEDS,
         default=3,
         required=True,
         key="seeds",
-        help="With 3 or 5 every strength is tried with another random start (seed) each time: weights, noise, first guess. "
-        "The curve is then their mean; "
-        "of 1 there are only points, which another seed may move by decibels. The band tells where the mean over all seeds lies, with 95 % "
-        "confidence for each strength, if the values scatter normally.",
+        help="With 3 or 5, every strength is tried with that many random starts (seeds): weights, noise, first guess. "
+        "The curve is then their mean. With 1 there are only points, which another seed may move by decibels. The band shows where the "
+        "mean over all seeds lies, with 95 % confidence for each strength, if the values are normally distributed.",
     )
-    arms = []
-    for word in re.findall(r"[^,;\s]+", text)[:MOST]:
+    variants = []
+    for number in re.findall(r"[^,;\s]+", text)[:MOST]:
         try:
-            value = parse_value(field.type, word)
+            value = parse_value(field.type, number)
         except ValueError:
-            st.warning(f"{escape(word)} is no number and is left out.")
+            st.warning(f"{escape(number)} is no number and is left out.")
             continue
-        arms.append(Variant(f"{field.name} {word}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
-    return arms
+        variants.append(Variant(f"{field.name} {number}", {"defenses": (*base.defenses, Part(id=entry.id, fields={field.name: value}))}))
+    return variants
 
 
 def _batches(base: Experiment, known: Catalog) -> list[Variant]:
@@ -262,7 +259,7 @@ def _batches(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def room_for_batches() -> None:
-    """As many pictures as the largest batch needs, and afterwards as many as before; call it before the pictures are chosen."""
+    """Raise the number of pictures to the largest batch, and restore it afterwards. Call it before the pictures are chosen."""
     state = st.session_state
     if state.get("differs") == "batch":
         state.setdefault("own-batch", state.get("batch", 1))
@@ -275,10 +272,10 @@ def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
     names = forms.trainings(base.model)
     if len(names) == 1:
         st.info("No trained weights of this model are here. Choose another model, or train it on the page Training.")
-    if "states" in st.session_state:  # of another model
+    if "states" in st.session_state:  # they may belong to another model
         st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
-    arms = {name: Variant(words.split(":")[0], {"checkpoint": name}) for name, words in names.items()}
-    first = [name for name, arm in arms.items() if not isinstance(resolved(base, arm, known), str)][:MOST]
+    variants = {name: Variant(title.split(":")[0], {"checkpoint": name}) for name, title in names.items()}
+    first = [name for name, variant in variants.items() if not isinstance(resolved(base, variant, known), str)][:MOST]
     picked = st.multiselect(
         "How long trained",
         names,
@@ -289,11 +286,11 @@ def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
         on_change=_fit,
         args=(known,),
     )
-    return [arms[name] for name in picked]
+    return [variants[name] for name in picked]
 
 
 def _fit(known: Catalog) -> None:
-    """What the first trained model that was chosen was trained with."""
+    """Set the widgets to the training of the first trained model that was chosen."""
     for name in filter(None, st.session_state["states"][:2]):
         with suppress(CheckpointError):
             forms.fit(name, known)

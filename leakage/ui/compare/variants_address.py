@@ -1,4 +1,4 @@
-"""The variants of a comparison at a link: what differs, from and into the address, and the widgets set to runs that were asked before."""
+"""The variants of a comparison in the address: read and write what differs, and set the widgets to a comparison that was run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,70 +20,73 @@ from leakage.ui.common.misread import short
 from leakage.ui.compare import client_axes
 from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SHARED, TRIED
 
-BETWEEN = {"answers": "|"}  # the names of answers have commas
+BETWEEN = {"answers": "|"}  # separator of a list, if it is not a comma: names of countermeasures contain commas
 MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
 
 
 def asks() -> bool:
-    """Whether the address has settings, and not only runs: a version, or, where no runs are named, any of this page's keys."""
-    own = {"differs", "voices", "seeds", "swept", *MENUS, *SHARED, *forms.DEFAULTS}
-    return "v" in st.query_params or ("runs" not in st.query_params and any(key in own or "." in key for key in st.query_params))
+    """Return whether the address has settings besides runs: a version, or without runs a key of this page."""
+    page_keys = {"differs", "voices", "seeds", "swept", *MENUS, *SHARED, *forms.DEFAULTS}
+    return "v" in st.query_params or ("runs" not in st.query_params and any(key in page_keys or "." in key for key in st.query_params))
 
 
 def read_url(known: Catalog) -> None:
-    """What differs and in which arms, from the address, on a visitor's first run; what is not known here is passed over."""
-    state, asked = st.session_state, _with_names_today(st.query_params.to_dict())
+    """Set what differs, and its values, from the address on a visitor's first run; unknown values are ignored."""
+    state, address = st.session_state, _with_names_today(st.query_params.to_dict())
     for key, options in (("differs", DIFFERS), ("voices", ATTACKER_CHOICES), ("seeds", SEEDS)):
         for option in options:
-            if str(option) == asked.get(key):
+            if str(option) == address.get(key):
                 state[key] = option
-    lists: dict[str, list[Any]] = {key: asked[key].split(BETWEEN.get(key, ",")) for key in (*MENUS, "protected") if key in asked}
+    lists: dict[str, list[Any]] = {key: address[key].split(BETWEEN.get(key, ",")) for key in (*MENUS, "protected") if key in address}
     for key in {"arms", "protected"} & set(lists):
         state[key] = known_keys(lists[key], known)[:MOST]
     if "attacks" in lists:
-        state["attacks"] = [id for id in lists["attacks"] if id in {entry.id for entry in known.attacks}][:MOST]
+        state["attacks"] = [id for id in lists["attacks"] if id in {attack.id for attack in known.attacks}][:MOST]
     if "sizes" in lists:
         state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
     if "states" in lists:
         state["states"] = lists["states"][:MOST]
-    for key in set(client_axes.KEYS.values()) & set(lists):  # what is no such number is named by the widget
-        state[key] = [short(word) for word in dict.fromkeys(lists[key])][:MOST]
+    for key in set(client_axes.KEYS.values()) & set(lists):  # the widget names each text that is not a number
+        state[key] = [short(text) for text in dict.fromkeys(lists[key])][:MOST]
     if "answers" in lists:
-        names = {name for entry in known.defenses for name in entry.strategies}
+        names = {name for defense in known.defenses for name in defense.strategies}
         state["answers"] = [name for name in lists["answers"] if not name or name in names][:MOST]
-    if found := known_keys([asked.get("answered", "")], known):
-        state["answered"] = found[0]
-    if "swept" in asked:
-        entry, _, name = asked["swept"].partition(".")
+    if answered := known_keys([address.get("answered", "")], known):
+        state["answered"] = answered[0]
+    if "swept" in address:
+        defense, _, name = address["swept"].partition(".")
         with suppress(CatalogError):
-            if any(field.name == name and field.type in ("int", "float") for field in known.defenses.get(entry).fields):
-                state["swept"] = asked["swept"]
-                state.update({f"values.{asked['swept']}": asked["values"]} if "values" in asked else {})
+            if any(field.name == name and field.type in ("int", "float") for field in known.defenses.get(defense).fields):
+                state["swept"] = address["swept"]
+                state.update({f"values.{address['swept']}": address["values"]} if "values" in address else {})
 
 
-def _with_names_today(asked: Mapping[str, str]) -> dict[str, str]:
+def _with_names_today(address: Mapping[str, str]) -> dict[str, str]:
     """Return an address with today's names of fields in its protections and in the strength that is swept."""
     today = {key: key_today for key in ("arms", "protected", "answered")} | {"swept": setting_today}
-    return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in asked.items()}
+    return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in address.items()}
 
 
-def misread(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
-    """What of that is not as the link asked for it, once the page is drawn; values of a strength are named by their own widget."""
-    state, asked = st.session_state, _with_names_today(asked)
-    words: dict[str, Mapping[Any, str]] = {"differs": DIFFERS, "voices": ATTACKER_CHOICES}
+def misread(address: Mapping[str, str], known: Catalog) -> Iterator[str]:
+    """Yield a sentence for each value of the address that the drawn widgets do not have.
+
+    Values of a strength are left out: their widget names them itself.
+    """
+    state, address = st.session_state, _with_names_today(address)
+    titles_of: dict[str, Mapping[Any, str]] = {"differs": DIFFERS, "voices": ATTACKER_CHOICES}
     for key in ("differs", "voices", "seeds", "swept", "answered"):
-        if key in asked and key in state and str(state[key]) != asked[key]:
-            used = words.get(key, {}).get(state[key], str(state[key]))
-            yield f"{key}={short(asked[key])} cannot be used here; {used} is used instead{_reason(asked[key], known, key)}."
+        if key in address and key in state and str(state[key]) != address[key]:
+            replacement = titles_of.get(key, {}).get(state[key], str(state[key]))
+            yield f"{key}={short(address[key])} cannot be used here; {replacement} is used instead{_reason(address[key], known, key)}."
     for key in (*MENUS, "protected"):
-        between = BETWEEN.get(key, ",")
-        for item in dict.fromkeys(asked[key].split(between) if key in asked else ()):
+        separator = BETWEEN.get(key, ",")
+        for item in dict.fromkeys(address[key].split(separator) if key in address else ()):
             if key in state and item not in map(str, state[key]):
                 yield f"{key}: {short(item)} cannot be used here and is left out{_reason(item, known, key)}."
 
 
 def _reason(item: str, known: Catalog, key: str) -> str:
-    """Why a protection is none, in brackets."""
+    """Return in brackets why an item is not a protection; an empty string if it is, or if the key is about something else."""
     try:
         if key in ("arms", *SHARED):
             parse_key(item, known)
@@ -93,11 +96,11 @@ def _reason(item: str, known: Catalog, key: str) -> str:
 
 
 def address_fields() -> dict[str, str | None]:
-    """What differs, and the arms of it, for the address; None for what belongs to another choice."""
+    """Return what differs and its values, for the address; None for a key that belongs to another choice."""
     state = st.session_state
     differs = state.get("differs", "")
     keys = LISTS.get(differs, ())
-    if not all(key in state for key in keys or ["swept"]):  # without a picture nothing was asked
+    if not all(key in state for key in keys or ["swept"]):  # without a picture the widgets were not drawn
         return {}
     kept = {"differs": differs, "voices": state.get("voices", WORST)}
     kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
@@ -109,43 +112,46 @@ def address_fields() -> dict[str, str | None]:
 
 
 def load(experiments: Sequence[Experiment], known: Catalog) -> None:
-    """The settings of a comparison that was run into the widgets (call it before they are drawn)."""
+    """Set the widgets to a comparison that was run. Call it before the widgets are drawn."""
     state = st.session_state
-    forms.load(max(experiments, key=lambda one: len(one.pictures)))
-    found: dict[str, list[Any]] = {
-        "protection": list(dict.fromkeys(key_of(one.defenses, known) for one in experiments)),
-        "attack": list(dict.fromkeys(one.attack.id for one in experiments)),
-        "answer": list(dict.fromkeys(one.assume.strategy for one in experiments if attacker(one, known) == "adaptive")),
-        "batch": sorted({len(one.pictures) for one in experiments} & set(BATCHES)),
-        "training": list(dict.fromkeys(one.checkpoint for one in experiments)),
+    forms.load(max(experiments, key=lambda experiment: len(experiment.pictures)))
+    choices: dict[str, list[Any]] = {
+        "protection": list(dict.fromkeys(key_of(experiment.defenses, known) for experiment in experiments)),
+        "attack": list(dict.fromkeys(experiment.attack.id for experiment in experiments)),
+        "answer": list(
+            dict.fromkeys(experiment.assume.strategy for experiment in experiments if attacker(experiment, known) == "adaptive")
+        ),
+        "batch": sorted({len(experiment.pictures) for experiment in experiments} & set(BATCHES)),
+        "training": list(dict.fromkeys(experiment.checkpoint for experiment in experiments)),
         **{about: client_axes.values_of(about, experiments, known) for about in client_axes.KEYS},
     }
-    tried = worst_case.are_strongest_attacks(experiments, known)
-    apart = [about for about, values in found.items() if len(values) > 1 and not (tried and about not in TRIED)] or ["protection"]
-    differs = "matrix" if apart[:2] == ["protection", "attack"] else apart[0]
+    worst_case_tried = worst_case.are_strongest_attacks(experiments, known)
+    differing = [about for about, values in choices.items() if len(values) > 1 and (about in TRIED or not worst_case_tried)]
+    differing = differing or ["protection"]
+    differs = "matrix" if differing[:2] == ["protection", "attack"] else differing[0]
     state["differs"] = differs
-    for about in apart[: len(LISTS[differs])]:
-        state[LISTS[about][0]] = found[about][:MOST]
-    if differs == "rounds":  # their widgets are not drawn
+    for about in differing[: len(LISTS[differs])]:
+        state[LISTS[about][0]] = choices[about][:MOST]
+    if differs == "rounds":  # the widgets of both are not drawn
         state.update({"rounds": 1, "attacked_round": 1})
-    shared = () if apart[0] == "protection" else experiments[0].defenses
+    shared = () if differing[0] == "protection" else experiments[0].defenses
     state["protected"] = known_keys([key_of((part,), known) for part in shared], known)
     if differs == "answer":
         state["answered"] = key_of(experiments[0].defenses, known)
-    if found_sweep := find_sweep(experiments):
-        with suppress(CatalogError):  # the protection is gone since
-            _load_sweep(*found_sweep, experiments, known)
-    heard = {attacker(one, known) for one in experiments} - {"both"}
-    state["voices"] = WORST if tried else next(iter(heard)) if len(heard) == 1 else "both"
+    if sweep := find_sweep(experiments):
+        with suppress(CatalogError):  # the protection may not exist any more
+            _load_sweep(*sweep, experiments, known)
+    attackers = {attacker(experiment, known) for experiment in experiments} - {"both"}
+    state["voices"] = WORST if worst_case_tried else next(iter(attackers)) if len(attackers) == 1 else "both"
 
 
 def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
-    """A strength that differs, where the widgets can say it: of the last protection, its other fields as usual."""
+    """Set the widgets to a strength sweep, if they can express it: of the last protection, with its other fields at their defaults."""
     *others, last = experiments[0].defenses
-    usual = known.defenses.get(last.id).resolve({name: last.fields[name]}) if last.id == id else None
-    if usual != last.fields:
+    with_defaults = known.defenses.get(last.id).resolve({name: last.fields[name]}) if last.id == id else None
+    if with_defaults != last.fields:
         return
-    first, seeds = min(one.seed for one in experiments), len({one.seed for one in experiments})
+    first, seeds = min(experiment.seed for experiment in experiments), len({experiment.seed for experiment in experiments})
     st.session_state.update(
         {
             "differs": "strength",
