@@ -1,4 +1,4 @@
-"""What runs in the browser: a folder each, with Python, HTML, CSS and JavaScript together."""
+"""Components that run in the browser: each folder has the Python, HTML, CSS and JavaScript of a component."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -14,15 +14,20 @@ HERE = Path(__file__).parent
 
 
 def component(name: str, folder: str, styles: Sequence[str] = ()) -> ComponentRenderer:
-    """Register the component in a folder: its page `<folder>.html`, all its styles, and a stub that imports `<folder>.js` from our route.
+    """Register the component of a folder, and return the function that draws it.
 
-    `styles`: those of other folders that it needs, before its own.
-    Register once per process: a second registration of the same name would log a warning on every rerun.
+    The component has the page `<folder>.html`, all styles of the folder, and a stub that imports `<folder>.js` from the server.
+    Register a name once per process: a second registration would log a warning on every rerun.
+
+    Args:
+        name: the name of the component, unique in the program.
+        folder: its folder below this one.
+        styles: paths of styles in other folders, which come before the folder's own styles.
     """
     read = partial(Path.read_text, encoding="utf-8")
     first = f"{folder}.css"
-    own = sorted((HERE / folder).glob("*.css"), key=lambda path: (path.name != first, path.name))
-    style = "\n".join(read(path) for path in (*(HERE / name for name in styles), *own))
+    own_styles = sorted((HERE / folder).glob("*.css"), key=lambda path: (path.name != first, path.name))
+    style = "\n".join(read(path) for path in (*(HERE / name for name in styles), *own_styles))
     page = read(HERE / folder / f"{folder}.html")
     # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
     return st.components.v2.component(name, html=page, css=style, js=stub(base(), f"{folder}/{folder}.js"), isolate_styles=False)

@@ -1,4 +1,4 @@
-"""The front door above the Lab: for a newcomer a question, a guess and twelve stories; for everybody else one line."""
+"""The front door above the Lab: a question, a guess and twelve stories for a newcomer; a single line for a returning visitor."""
 
 import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
@@ -16,7 +16,13 @@ def _component() -> ComponentRenderer:
 
 
 def front(known: Catalog | None, *, settings: str, small: bool) -> None:
-    """The door. `settings`: a CSS selector of where the visitor begins to choose; `small`: one line, for who has been here before."""
+    """Draw the front door.
+
+    Args:
+        known: the plug-ins; None while they are not ready.
+        settings: a CSS selector of the place where the visitor begins to choose.
+        small: whether to draw a single line, for a visitor that was here before.
+    """
     learn = f"{base()}/learn"
     data = door_data(known, data=data_folder(base()), learn=learn, lab=f"{base()}/", handouts=f"{learn}/worksheets", own="#settings")
     with st.container(key="front-line" if small else "front-door"):

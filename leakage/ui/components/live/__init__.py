@@ -1,4 +1,4 @@
-"""The stage: one component that plays runs live and again, fed by the event stream; Python only says which runs."""
+"""The live view: a component that plays runs live or again from the event stream; Python only names the runs."""
 
 from dataclasses import asdict, dataclass
 
@@ -12,15 +12,21 @@ from leakage.ui.components import component
 
 @dataclass(frozen=True)
 class Shown:
-    """One run on the stage: what stands above it, the batch size the page expects, what its phones send, and who receives it."""
+    """A run in the live view."""
 
     id: str
     title: str = ""
-    pictures: int = 1  # the space is reserved before the first event, so that nothing jumps
+    """The title above the run."""
+    pictures: int = 1
+    """The batch size; space for so many pictures is reserved before the first event, so that the page does not jump."""
     sent: str = "the gradient"
+    """What arrives at the receiver, as a noun."""
     phones: int = 1
-    plain: bool = True  # nothing but the average of the pictures' gradients is sent
+    """The number of clients in what arrives."""
+    plain: bool = True
+    """Whether only the average of the pictures' gradients is sent."""
     receiver: str = Travels.receiver
+    """The receiver of what is sent."""
 
 
 @st.cache_resource(show_spinner=False)
@@ -37,11 +43,17 @@ def stage(
     autoplay: bool = True,
     offline_after: float = 3.0,
 ) -> bool:
-    """Show these runs, live or as a time lapse; True while the browser hears no events, then the page shows a fallback.
+    """Play runs, live or as a time lapse; return whether the browser receives no events, so that the page shows a fallback.
 
-    Several stand side by side where there is room, each in a compact form. `together`: more compact still, the private pictures once for
-    all, and one play head and scrubber for all. `apart`: each of these has private pictures of its own, which stand above its guesses.
-    A rerun with the same arguments changes nothing in the browser.
+    Several runs stand side by side if there is room. A rerun with the same arguments changes nothing in the browser.
+
+    Args:
+        runs: the runs to play.
+        key: the widget key.
+        together: draw the runs in a compact form, with the private pictures once for all, and one play head for all.
+        apart: if together, draw the private pictures of each run above its reconstructions, because they differ.
+        autoplay: whether a finished run starts to play by itself.
+        offline_after: after how many seconds without events the browser counts as offline.
     """
     data = {"runs": [asdict(run) for run in runs], "base": base(), "autoplay": autoplay, "together": together, "apart": apart}
     state = _component()(key=key, data={**data, "offline_after": offline_after}, on_offline_change=lambda: None)

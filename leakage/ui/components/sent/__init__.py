@@ -1,4 +1,4 @@
-"""A small picture of what a phone sends and what it keeps, for any protocol; and the words for what travels."""
+"""A small drawing of what a phone sends and what it keeps, for any protocol, and phrases for what is sent."""
 
 from typing import Any
 
@@ -10,24 +10,24 @@ from leakage.spec.declarations import Travels
 from leakage.spec.threat_model import ClientBehavior, counted
 from leakage.ui.components import component
 
-FEET, ROWS = 8, 4  # footsteps and phones that are drawn at most
-ROAD = (158, 288)  # from the phone to who receives it
+FEET, ROWS = 8, 4  # the most footsteps and the most phones that are drawn
+ROAD = (158, 288)  # where the arrow from the phone to the receiver begins and ends
 
 
 def words(travels: Travels, phones: int = 1, *, other_sums: str = "") -> str:
-    """What arrives, to stand in a sentence."""
+    """Return what arrives, as a noun for a sentence: the gradient of a phone, or a sum over several phones."""
     if phones == 1:
         return f"the {travels.what}"
     return f"sums over {phones} phones" if other_sums else f"the sum of {phones} phones"
 
 
 def show(sender: ClientBehavior) -> None:
-    """The picture on the page; a rerun with the same choices changes nothing."""
+    """Draw the picture on the page; a rerun with the same choices changes nothing in the browser."""
     _component()(key="sent", data={"picture": picture(sender)})
 
 
 def picture(sender: ClientBehavior) -> str:
-    """The picture as SVG with a text alternative."""
+    """Return the drawing as SVG with a text alternative."""
     travels, phones, steps = sender.protocol.travels, sender.clients, sender.steps
     several = phones > 1
     return render(
@@ -46,40 +46,42 @@ def picture(sender: ClientBehavior) -> str:
 
 
 def describe(sender: ClientBehavior) -> str:
-    """The same as a sentence."""
+    """Describe in a sentence what the phones keep and send."""
     travels, phones, steps = sender.protocol.travels, sender.clients, sender.steps
-    who = f"Each of {phones} phones" if phones > 1 else "The phone"
-    did = (
+    clients = f"Each of {phones} phones" if phones > 1 else "The phone"
+    steps_text = (
         ""
         if steps is None
         else f", takes {counted(steps, 'local step')}{', pulled back by the proximal term,' if travels.proximal else ''}"
     )
-    kept = f" and its {travels.kept}" if travels.kept else ""
-    also = f", and {sender.other_sums}" if sender.other_sums else " only"
-    what = f"{sender.receiver} gets the sum of {phones} updates{also}" if phones > 1 else f"only the {travels.what} travels to the server"
-    return f"{who} keeps its pictures{kept}{did}; {what}."
+    kept_text = f" and its {travels.kept}" if travels.kept else ""
+    also_sent = f", and {sender.other_sums}" if sender.other_sums else " only"
+    sent = (
+        f"{sender.receiver} gets the sum of {phones} updates{also_sent}" if phones > 1 else f"only the {travels.what} travels to the server"
+    )
+    return f"{clients} keeps its pictures{kept_text}{steps_text}; {sent}."
 
 
 def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
-    """One phone with its pictures, its steps and what it hides."""
+    """Return the parts of the drawing of a phone: its pictures, its local steps and what it keeps."""
     right = 112 if travels.kept else 150
     middle = (46 + right) / 2
     if steps is None:
-        did = _words(middle, 38, travels.without_steps, "gle-quiet")
+        caption = _words(middle, 38, travels.without_steps, "gle-quiet")
     else:
-        did = _words(middle, 55, counted(steps, "local step").replace("local " if travels.kept else "", ""), "gle-quiet")
+        caption = _words(middle, 55, counted(steps, "local step").replace("local " if travels.kept else "", ""), "gle-quiet")
     return {
         "photo": _photo(13, 12, 30),
         "lock": _lock(28, 49),
         "kept": {"words": _words(128.5, 30, travels.kept), "lock": _lock(128.5, 38)} if travels.kept else None,
         "feet": [] if steps is None else _feet(steps, 58, right - 10, 30),
-        "did": did,
+        "did": caption,
         "proximal": travels.proximal,
     }
 
 
 def _several(phones: int, travels: Travels, steps: int | None) -> list[dict[str, Any]]:
-    """Some phones whose arrows meet in a sum."""
+    """Return the parts of the drawing of several phones whose updates are added up."""
     rows = min(phones, ROWS)
     tops = [36 - (17 * rows - 3) / 2 + 17 * row for row in range(rows)]
     return [
@@ -98,7 +100,7 @@ def _several(phones: int, travels: Travels, steps: int | None) -> list[dict[str,
 
 
 def _photo(x: float, y: float, side: float) -> dict[str, Any]:
-    """A picture: a hill and a sun."""
+    """Return a photo with a hill and a sun."""
     peaks = ((0.36, -0.5), (0.26, 0.3), (0.14, -0.14), (0.18, 0.34))
     hill = f"{x + 1:g} {y + side - 1:g}l" + " ".join(f"{side * right:g} {side * down:g}" for right, down in peaks)
     sun = (f"{x + side * 0.74:g}", f"{y + side * 0.27:g}", f"{side * 0.11:g}")
@@ -110,18 +112,18 @@ def _lock(x: float, y: float) -> dict[str, tuple[str, str]]:
 
 
 def _feet(steps: int, start: float, end: float, y: float, *, size: float = 1.0) -> list[dict[str, str]]:
-    """Footsteps, one per local step as far as they fit, that appear one after the other."""
-    shown = min(steps, FEET)
-    gap = (end - start) / max(shown, 2)
+    """Return footsteps that appear one after the other, one for each local step, at most FEET."""
+    count = min(steps, FEET)
+    gap = (end - start) / max(count, 2)
     return [
         {
-            "at": f"{1500 * number // shown}",
+            "at": f"{1500 * number // count}",
             "x": f"{start + gap * (number + 0.5):.1f}",
             "y": f"{y + size * (4 if number % 2 else -4):g}",
             "rx": f"{3.4 * size:g}",
             "ry": f"{1.9 * size:g}",
         }
-        for number in range(shown)
+        for number in range(count)
     ]
 
 
