@@ -18,7 +18,7 @@ export class Front {
   }
 
   /**
-   * Who turns to the settings goes on without a guess.
+   * Continue without a guess if the visitor turns to the settings.
    * @param {Event} event
    */
   hear(event) {

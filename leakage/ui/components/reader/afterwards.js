@@ -1,4 +1,4 @@
-// Below the last beat: what the lesson does not show, where it comes from, and, for those who teach it, notes, worksheets and slides.
+// Below the last beat: what the lesson does not show, its sources, and notes, worksheets and slides for teachers.
 import { element } from '../dom.js';
 import { say } from './phrases.js';
 import { link } from './source.js';

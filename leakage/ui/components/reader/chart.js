@@ -1,22 +1,22 @@
-// A chart as SVG in real pixels: it is drawn anew when its place changes size, and says in words what it shows.
+// A chart as SVG in real pixels: it is drawn again when its container changes size, and describes itself in words for a screen reader.
 import { element } from '../dom.js';
 import { isNumber, short } from '../live/words.js';
 import { scaleOf } from './scales.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
-const MARKS = ['●', '■', '▲', '◆']; // told apart without colours
+const MARKS = ['●', '■', '▲', '◆']; // distinguishable without colours
 const LETTER = 0.58; // of the type's size: the width of a letter, about
 
 /**
  * @typedef {[number, number | null]} Point
  * @typedef {{ title: string, points: Point[] }} Series
  * @typedef {object} Plot
- * @property {string} label what it shows, for those who hear the page
+ * @property {string} label what it shows, for a screen reader
  * @property {Series[]} series
  * @property {string} xTitle
  * @property {string} yTitle
  * @property {string[]} [categories] names of x = 0, 1, 2 ...; without them x is a number
- * @property {{ at: number, title: string } | null} [line] a level that all is held against
+ * @property {{ at: number, title: string } | null} [line] a level that all values are compared with
  * @property {boolean} [log]
  * @property {boolean} [dots] every point is a mark; else a line only
  * @property {boolean} [lines] points are joined

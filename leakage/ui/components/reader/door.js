@@ -1,4 +1,4 @@
-// The front door: for a newcomer the question, the guess and the stories; for whoever has been here one line. It is told everything as data.
+// The front door: the question, the guess and the stories for a newcomer, a single line for a returning visitor. All content comes as data.
 import { element } from '../dom.js';
 import { Opening } from './opening.js';
 import { say } from './phrases.js';
@@ -7,10 +7,10 @@ import { storyList } from './stories.js';
 /**
  * @typedef {object} DoorData
  * @property {import('./opening.js').Film} film
- * @property {{ why: string, learn: string, teach: string, own?: string | null }} links `learn`: nothing where its lessons stand below; `own`: where somebody tries their own picture
+ * @property {{ why: string, learn: string, teach: string, own?: string | null }} links `learn`: empty if the lessons stand below; `own`: the address where visitors try their own picture
  * @property {import('./stories.js').Story[]} stories
- * @property {boolean} [small] for whoever has been here before
- * @property {boolean} [needs_program] the Lab and one's own picture do: they are told apart from what plays here
+ * @property {boolean} [small] draw a single line, for a returning visitor
+ * @property {boolean} [needs_program] the Lab and own pictures need the program, and their links say so
  */
 
 const COVERED = 'gle-door-asks'; // on the whole page; assets/style.css covers what lies outside of the door
@@ -26,7 +26,7 @@ function linkTo(className, href, words) {
   return link;
 }
 
-/** Whether this tab has seen the answer: who comes back from a story need not guess again. A browser that keeps nothing asks again. */
+/** Return whether this tab has seen the answer, so that a visitor that returns from a story need not guess again. Without storage: false. */
 function wasAnswered() {
   try {
     return sessionStorage.getItem(COVERED) === 'answered';
@@ -76,7 +76,7 @@ export class Door {
     document.documentElement.classList.toggle(COVERED, on);
   }
 
-  /** Somebody goes on without a guess: the answer is shown, and nothing stays covered. */
+  /** Continue without a guess: show the answer, and uncover the page. */
   goOn() {
     if (this.host.dataset.covered !== 'true') return;
     this.opening?.giveUp();

@@ -1,4 +1,4 @@
-// What stands beside the words of a lesson: recorded runs, a grid of what-ifs, a figure, or, at the end, where it all comes from.
+// The exhibits beside the text of a lesson: recorded runs, a grid of what-ifs, a figure, or, at the end, the sources.
 import { element } from '../dom.js';
 import { afterwards } from './afterwards.js';
 import { FigureBox } from './figures.js';

@@ -1,4 +1,4 @@
-// The figure of a beat: values of a result file as a chart, or as bars where their names are long, with the numbers behind it.
+// The figure of a beat: values of a result file as a chart, or as bars if their names are long, with a table of the numbers.
 import { element } from '../dom.js';
 import { short } from '../live/words.js';
 import { barsOf, Chart, tableOf } from './chart.js';

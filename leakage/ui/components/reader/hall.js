@@ -1,10 +1,10 @@
-// What a hall said to the questions of a lesson: hands that were raised, before and after it talked, and which answer it sees. Knows no page.
+// The votes of a class on the questions of a lesson: raised hands before and after discussion, and which answer is shown. No access to the page.
 
 const sum = (/** @type {number[]} */ hands) => hands.reduce((all, one) => all + one, 0);
 
 export class Hall {
   constructor() {
-    this.unveiled = -1; // the question whose answer is seen
+    this.unveiled = -1; // the question that shows its answer
     /** @type {Map<number, number[][]>} the place of a question -> its votes: of each option, how many hands */
     this.votes = new Map();
   }
@@ -48,7 +48,7 @@ export class Hall {
   }
 
   /**
-   * The votes in which somebody raised a hand: one, or the one before and the one after.
+   * Return the votes with at least one raised hand: the vote before the discussion, the vote after it, or both.
    * @param {number} place
    */
   votesOf(place) {

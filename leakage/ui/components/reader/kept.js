@@ -1,4 +1,4 @@
-// What a browser remembers of the lessons: place and guesses, nothing else, and nowhere else. A browser that keeps nothing is no error.
+// What the browser stores of the lessons: the last beat and the guesses, nothing else. A browser without storage is not an error.
 
 const KEY = 'gle-learn';
 

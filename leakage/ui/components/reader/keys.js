@@ -1,4 +1,4 @@
-// The keys of a lesson: what each is called, which are for those who present, and which are left to what has the focus. Knows no page.
+// The keys of a lesson: their names, which keys work in a presentation, and which are left to the focused element. No access to the page.
 import { say } from './phrases.js';
 
 /**

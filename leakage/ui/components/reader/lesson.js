@@ -1,4 +1,4 @@
-// One lesson on the page: its beats one after the other, the stage beside the words, dots and buttons to walk, keys to walk without them.
+// A lesson on the page: its beats in order, the exhibits beside the text, and dots, buttons and keys to go from beat to beat.
 import { element } from '../dom.js';
 import { button, dotsOf } from './dots.js';
 import { Exhibits } from './exhibits.js';
@@ -23,7 +23,7 @@ import { Walk, writeHash } from './walk.js';
  * @property {Record<string, import('./whatif.js').Grid>} grids
  * @typedef {object} Surroundings
  * @property {import('./source.js').Source} source
- * @property {(words: string) => void} announce says it to those who hear the page
+ * @property {(words: string) => void} announce gives a text to screen readers
  * @property {(hash: string) => void} moved the address is to follow
  * @property {{ id: string, title: string } | null} next the lesson after this one
  * @property {Partial<import('./walk.js').Kept>} [kept]
@@ -51,7 +51,7 @@ export class LessonView {
     this.exhibits = new Exhibits(lesson, around.source);
     this.presenting = false;
     this.hall = new Hall();
-    /** @type {(() => void)[]} who wants to know of every change: the speaker's view */
+    /** @type {(() => void)[]} called after every change, for the speaker's window */
     this.watchers = [];
     this.root = element('article', 'gle-lesson');
     this.root.dataset.lesson = lesson.id;
@@ -90,7 +90,7 @@ export class LessonView {
   }
 
   /**
-   * To the beat before or after. A reader goes on to the next lesson; who presents stays at the end, where a link leads on.
+   * Go to the beat before or after. After the last beat a reader goes to the next lesson; a presentation stays, and a link leads on.
    * @param {number} by
    */
   step(by) {
@@ -182,7 +182,7 @@ export class LessonView {
     if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.text.querySelectorAll('.gle-option')[focused])?.focus();
   }
 
-  /** The link to the next lesson, for those who present: they have no buttons. */
+  /** The link to the next lesson, for a presentation, which has no buttons. */
   wayOn() {
     const { next } = this.around;
     if (!next) return [];

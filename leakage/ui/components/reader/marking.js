@@ -1,4 +1,4 @@
-// The question of a beat: options to choose from, and, once the answer has been seen, which was right and why.
+// The question of a beat: options to choose from, and, once the answer is shown, which option was right and why.
 import { element } from '../dom.js';
 import { say } from './phrases.js';
 import { letter } from './walk.js';
@@ -64,7 +64,7 @@ function barsOfVotes(votes, option) {
 }
 
 /**
- * Before the answer a hall sees only how many hands are up, so that nobody follows the others.
+ * Before the answer the class sees only how many hands are up, so that students do not follow each other.
  * @param {number} count
  * @param {boolean} second whether it votes again
  */

@@ -1,4 +1,4 @@
-// The first ten seconds: noise moves, halts, and asks what it will become; then it plays on to the end, and the lock on the phone opens.
+// The first ten seconds: noise moves, stops, and the page asks what it will become; then the film plays to its end, and the phone's lock opens.
 import { element, prefersCalm } from '../dom.js';
 import { drawSheet, loadImage } from '../live/pictures.js';
 import { Player } from '../live/player.js';
@@ -39,7 +39,7 @@ export class Opening {
     this.image = null;
     /** @type {number | undefined} */
     this.chosen = undefined;
-    this.unasked = false; // somebody went on before the question came: it is not asked
+    this.unasked = false; // the visitor continued before the question appeared, so it is not asked
     this.options = [
       { text: say('doorBlur'), right: false, why: '' },
       { text: say('doorSame'), right: true, why: '' },
@@ -149,7 +149,7 @@ export class Opening {
     this.root.dataset.place = String(place);
   }
 
-  /** The film has come to rest: at the question, which waits for as long as somebody wants, or at its end. */
+  /** Handle that the film has stopped: at the question, which waits without a time limit, or at its end. */
   rest() {
     if (this.player.mode !== 'still') return;
     if (this.phase === 'opening') this.unasked ? this.goOn() : this.turn('asked');

@@ -1,4 +1,4 @@
-// A dialog over the page: what the keys do, the lesson's address for a whole hall, or the beats to go to.
+// A dialog over the page: what the keys do, the lesson's address in large type, or the list of beats.
 import { element } from '../dom.js';
 import { button } from './dots.js';
 import { capsOf, PRESENTING, READING } from './keys.js';
@@ -42,7 +42,7 @@ export class Panel {
   }
 }
 
-/** Two lists: of every reader, and of those who present. */
+/** Two lists of keys: for every reader, and for a presentation. */
 export function keyList() {
   const box = element('div', 'gle-keys');
   for (const [title, keys] of /** @type {const} */ ([

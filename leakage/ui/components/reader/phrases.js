@@ -1,4 +1,4 @@
-// Every word of the reader itself, as data: lessons bring their own. Another language is another table of the same names.
+// All texts of the reader, as data; lessons bring their own texts. A translation is another table with the same names.
 
 export const PHRASES = {
   lessons: 'Twelve lessons',

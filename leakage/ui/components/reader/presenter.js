@@ -1,4 +1,4 @@
-// In front of a hall: one beat fills the screen; a clicker's keys walk, and a window for the speaker tells what the hall does not see.
+// Presentation to a class: a beat fills the screen, a clicker's keys go from beat to beat, and a window for the speaker shows notes.
 import { element } from '../dom.js';
 import { button } from './dots.js';
 import { isTaken, nameOf, optionOf } from './keys.js';
@@ -63,7 +63,7 @@ export class Presenter {
   }
 
   /**
-   * Begin or end to present. `pressed`: by somebody, so that the address is to follow and the screen may be filled.
+   * Begin or end a presentation. `pressed`: the user asked for it, so the address follows and the page may fill the screen.
    * @param {boolean} on
    * @param {boolean} [pressed]
    */

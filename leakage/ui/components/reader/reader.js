@@ -1,4 +1,4 @@
-// The page Learn: it shows the index or the lesson that the address names, follows its back and forward buttons, and hears the keys.
+// The page Learn: shows the index or the lesson that the address names, and handles the browser's history and the keys.
 import { element, find } from '../dom.js';
 import { Door } from './door.js';
 import { readKept } from './kept.js';
@@ -12,7 +12,7 @@ import { readHash } from './walk.js';
 export class Reader {
   /**
    * @param {HTMLElement} host
-   * @param {HTMLElement} status where is told what those who hear the page must know
+   * @param {HTMLElement} status holds texts for screen readers
    * @param {import('./source.js').About} about
    */
   constructor(host, status, about) {
@@ -58,7 +58,7 @@ export class Reader {
     scrollTo(0, 0);
   }
 
-  /** The front door above the lessons, if there is one: a line of it for whoever has begun to read. */
+  /** The front door above the lessons, if there is one; a single line if the visitor has begun a lesson. */
   frontDoor() {
     const { door } = this.about;
     if (!door) return [];

@@ -1,4 +1,4 @@
-// A recorded run, as it lies in a file (columns, and what changed where), into the record that live runs are shown from. Knows no page.
+// Turns a recorded run from a file (columns, and the rows where a value changed) into the record that live runs use. No access to the page.
 import { newRecord, take } from '../live/record.js';
 import { isNumber } from '../live/words.js';
 
@@ -15,7 +15,7 @@ import { isNumber } from '../live/words.js';
  * @property {[number, Record<string, unknown>][]} [notes]
  * @property {[number, { word: string, why: string }][]} [verdicts]
  * @property {[number, Record<string, string>][]} [views] pictures that belong to a frame, beside its guess
- * @property {string[]} [messages] sentences that nobody must miss
+ * @property {string[]} [messages] important notices
  * @property {string} [rule]
  * @property {any} [meta]
  * @property {any} [result]

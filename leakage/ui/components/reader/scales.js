@@ -1,4 +1,4 @@
-// The arithmetic of a chart: ticks that read well, and values as pixels. Knows no page.
+// The arithmetic of a chart: readable ticks, and values as pixels. No access to the page.
 import { isNumber, short, superscript } from '../live/words.js';
 
 /**

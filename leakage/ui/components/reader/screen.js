@@ -1,4 +1,4 @@
-// One recorded run on the page: private pictures, what was sent, and the attacker's guesses as a film that plays up to where its beat stops.
+// A recorded run on the page: private pictures, what was sent, and the reconstructions as a film that plays up to the stop of its beat.
 import { element, prefersCalm } from '../dom.js';
 import { drawSheet, layTiles, loadImage } from '../live/pictures.js';
 import { ViewCards } from '../live/view_cards.js';
@@ -124,7 +124,7 @@ export class Screen {
     return row;
   }
 
-  /** What was worked out on the way, where an attack tells it: a card for each layer, up to the halt. */
+  /** A card for each layer that the attack has solved, up to the stop; only some attacks report layers. */
   cards() {
     const host = element('div', 'gle-view-cards');
     const { pictures, frames } = this.record;
@@ -177,7 +177,7 @@ export class Screen {
     this.player.last -= HASTE;
   }
 
-  /** Play or pause; for those who asked for less motion the next of three pictures: first, middle, last. */
+  /** Play or pause; with reduced motion show the next of three pictures instead: first, middle, last. */
   toggle() {
     const { player, halt, calm } = this;
     if (calm) player.seek([0, Math.round(halt / 2), halt].find((place) => place > player.place) ?? 0);

@@ -1,4 +1,4 @@
-// The index: twelve lessons as cards, each with a picture, its minutes, its question, and how far somebody has read.
+// The index: twelve lessons as cards, each with a picture, its minutes, its question, and the reader's progress.
 import { element } from '../dom.js';
 import { forget, readKept } from './kept.js';
 import { say } from './phrases.js';

@@ -1,4 +1,4 @@
-// The speaker's window: a blank child that the page itself draws into, so that both show the same without messages, also from a folder.
+// The speaker's window: an empty window that the page itself draws into, so that both agree without messages, also in a folder.
 import { element } from '../dom.js';
 import { button } from './dots.js';
 import { capsOf, PRESENTING, READING } from './keys.js';

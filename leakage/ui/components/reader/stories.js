@@ -1,4 +1,4 @@
-// Twelve stories as cards: what was private beside what became of it, a few words, the beat of a lesson behind them, the Lab in a corner.
+// Twelve stories as cards: the private picture beside its reconstruction, a few words, and links to a lesson and to the Lab.
 import { element } from '../dom.js';
 import { say } from './phrases.js';
 

@@ -1,4 +1,4 @@
-// Where somebody stands in a lesson, and what they guessed: nothing behind a question is reached before it is answered. Knows no page.
+// A reader's position and guesses in a lesson: a beat behind an open question cannot be reached. No access to the page.
 
 /**
  * @typedef {{ text: string, right: boolean, why: string }} Option
@@ -16,8 +16,8 @@ export class Walk {
    */
   constructor(beats, { place = 0, furthest = 0, guesses = {} } = {}) {
     this.beats = beats;
-    this.free = false; // whoever presents to a hall asks it, and is not held
-    /** @type {Set<number>} beats that a hall was led past: their questions hold nobody any more */
+    this.free = false; // in a presentation open questions stop nobody
+    /** @type {Set<number>} beats that a presentation has passed: their questions do not stop the reader any more */
     this.passed = new Set();
     /** @type {Map<number, number>} the place of a question -> the option chosen */
     this.guesses = new Map();

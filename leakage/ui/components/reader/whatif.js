@@ -1,4 +1,4 @@
-// A grid of what-ifs: knobs to turn, and the recorded answer at once; where a choice was not computed, the Lab computes it.
+// A grid of what-ifs: settings to choose, each with its recorded result; for a choice without a result, a link to the Lab.
 import { element } from '../dom.js';
 import { labelsRight } from '../live/labels.js';
 import { drawSheet, layTiles } from '../live/pictures.js';
@@ -36,7 +36,7 @@ import { loadFilm } from './screen.js';
 export const cellOf = (knobs, choice) => knobs.reduce((cell, { values }, place) => cell * values.length + choice[place], 0);
 
 /**
- * The knob along which answers are drawn: the one that the grid names, else the first whose values are numbers, else none.
+ * Return the setting along which results are plotted: named by the grid, else the first with numbers as values, else none.
  * @param {Grid} grid
  */
 export function axisOf({ knobs, plot }) {
@@ -194,7 +194,7 @@ export class WhatIf {
     });
   }
 
-  /** Every choice with its answer: what the plot shows, for those who read it. */
+  /** A table of every choice with its result: the content of the plot as text. */
   table() {
     const { knobs, cells } = this.grid;
     const rows = cells.map(({ answer }, cell) => {
