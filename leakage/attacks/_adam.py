@@ -60,7 +60,7 @@ class Descent:
     """Adam on S guesses at once.
 
     signed, soft  Adam gets the sign of each pixel's gradient, or a soft sign
-    boxed         pixels are clamped to [0, 1] after every step
+    clamped       pixels are clamped to [0, 1] after every step
     jitter        the size of Langevin noise
     unknowns      z is not pictures, and `Unknowns.project` replaces the clamping
     floor         the distance at which the true pictures are expected, () or (S,); None: 0, or not known
@@ -74,7 +74,7 @@ class Descent:
     schedule: str = "steps"
     signed: bool = True
     soft: bool = False
-    boxed: bool = True
+    clamped: bool = True
     keep_best: bool = False
     median: bool = False
     jitter: float = 0.0
@@ -195,7 +195,7 @@ class Descent:
             with torch.no_grad():
                 if unknowns and unknowns.project:
                     z.copy_(unknowns.project(z))
-                elif self.boxed and not unknowns:
+                elif self.clamped and not unknowns:
                     torch.clamp(z, low, high, out=z)
             if ends is not None and step % ELECT == 0 and bool((match <= ends).all()):
                 break

@@ -46,7 +46,7 @@ class InvertingGradients(Attack):
             "step_size": 0.1,
             "tv_weight": 0.01,
             "signed": True,
-            "boxed": True,
+            "clamped": True,
             "starts": 1,
         },
         "their code as it comes (no signs)": {"steps": 4800, "step_size": 0.1, "tv_weight": 0.1, "signed": False},
@@ -61,7 +61,7 @@ class InvertingGradients(Attack):
     starts: int = param(1, 1, 16, "How many random pictures to start from, all at once; the one that matches best is shown.")
     signed: bool = flag(True, "Use only the sign of each pixel's gradient, so that every pixel moves equally fast.")
     soft: bool = flag(False, "Soften the sign towards the end: small gradients then count as small.")
-    boxed: bool = flag(True, "Keep every pixel between black and white.")
+    clamped: bool = flag(True, "Keep every pixel between black and white.")
     keep_best: bool = flag(False, "Answer with the best picture on the way, instead of the last one.")
     median: bool = flag(False, "Smooth away single odd pixels every 500 steps (median of 3 x 3).")
     schedule: str = choice("steps", SCHEDULES, "How the step size falls: tenfold three times, along a cosine, or not at all.")
@@ -111,7 +111,7 @@ class InvertingGradients(Attack):
             schedule=self.schedule,
             signed=self.signed,
             soft=self.soft,
-            boxed=self.boxed,
+            clamped=self.clamped,
             keep_best=self.keep_best,
             median=self.median,
             combine=self.combine,

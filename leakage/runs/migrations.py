@@ -99,7 +99,7 @@ def hash_owner_cookies(db: Connection) -> None:
 
 
 def let_a_full_store_make_room(db: Connection) -> None:
-    """Add columns by which a full store makes room (migration 7): views, sizes, owners seen, removed runs."""
+    """Add columns by which a full store makes room: views, sizes, owners seen, removed runs (migration 7)."""
     for column in ("viewed REAL", "thinned REAL", "bytes INTEGER NOT NULL DEFAULT 0"):
         db.execute(f"ALTER TABLE runs ADD COLUMN {column}")
     sums = (f"(SELECT COALESCE(SUM(LENGTH({what})), 0) FROM {table} WHERE run = id)" for table, what in WEIGHED)

@@ -22,6 +22,7 @@ EARLIER_PLUGIN_FIELDS = {  # id of a plug-in -> its field today -> what it was c
     "flower_local_dp": {"clipping_norm": "clip"},
     **dict.fromkeys(("dlg", "dlg_admm", "h_gap", "idlg", "idlg_admm"), RESTARTS),
     **dict.fromkeys(("pruning", "soteria"), FRACTION),
+    "inverting_gradients": {"clamped": "boxed"},
     "ring_all_reduce": {"clients_before": "place"},
 }
 

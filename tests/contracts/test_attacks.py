@@ -147,10 +147,10 @@ def test_idlg_brings_back_a_picture_of_28_pixels_from_lenet() -> None:
 def test_inverting_gradients_stays_between_black_and_white_unless_told_otherwise(normalise: str) -> None:
     model = Part(id=TINY.id, fields={**TINY.fields, "normalise": normalise})
     seen = observed(smooth(channels=3), model=model)
-    boxed = torch.stack([moment.x for moment in moments(short("inverting_gradients"), seen) if moment.step % 60 != 1])
-    assert boxed.min() >= -1e-6  # the two maps between pixels and the model's space round (float32)
-    assert boxed.max() <= 1 + 1e-6
-    free = torch.stack([moment.x for moment in moments(short("inverting_gradients", boxed=False), seen) if moment.step % 60 != 1])
+    clamped = torch.stack([moment.x for moment in moments(short("inverting_gradients"), seen) if moment.step % 60 != 1])
+    assert clamped.min() >= -1e-6  # the two maps between pixels and the model's space round (float32)
+    assert clamped.max() <= 1 + 1e-6
+    free = torch.stack([moment.x for moment in moments(short("inverting_gradients", clamped=False), seen) if moment.step % 60 != 1])
     assert free.min() < -0.1  # from N(0, 1) many pixels begin beyond black
 
 
@@ -198,7 +198,7 @@ def test_two_starts_that_end_at_one_distance_are_enough(name: str, two_valleys: 
 @SEARCHING
 def test_a_start_that_diverges_is_said(name: str) -> None:
     seen = by_hand(lambda x: x.log(), torch.zeros(1, 1, 4, 4), side=4)  # a normal start has pixels below 0, where log is not a number
-    settings = {"boxed": False} if name == "inverting_gradients" else {}
+    settings = {"clamped": False} if name == "inverting_gradients" else {}
     run = moments(short(name, steps=3, **settings), seen)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert events

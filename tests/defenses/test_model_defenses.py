@@ -373,7 +373,7 @@ def test_starts_played_at_once_share_one_guess_of_the_scales_and_one_that_diverg
     start = {name: value.detach().clone() for name, value in seen.knowledge.latents.items()}
     moments(Part(id="inverting_gradients", fields={"steps": 5, "starts": 2}), seen)
     assert not any(torch.equal(value, start[name]) for name, value in seen.knowledge.latents.items() if name.endswith("weight"))
-    wild = Descent(steps=3, step_size=1e30, signed=False, boxed=False)
+    wild = Descent(steps=3, step_size=1e30, signed=False, clamped=False)
     z = torch.stack([smooth(1), torch.full_like(smooth(1), torch.nan)])
     match = distance("cosine", seen.as_gradient())
     *_, _ = wild.run(seen, z, LABELS[:1], match, None, note={}, rng=generator(1))

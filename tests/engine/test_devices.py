@@ -24,8 +24,8 @@ from leakage.workers.generator_adapter import with_generator
 
 ALLOWED = {  # where a step may wait for the CPU, and why
     ("_adam.closest", READ): "once, after the last step",
-    ("_adam._answers", READ): "once, after the last step",
-    ("_adam._answers", COPIED): "once, after the last step",
+    ("_adam._final_snapshots", READ): "once, after the last step",
+    ("_adam._final_snapshots", COPIED): "once, after the last step",
     ("matching.diverged", READ): "once for each start of Adam; L-BFGS decides after each step whether to go on",
     ("_lbfgs.one_start", READ): "L-BFGS decides after each step whether to go on",
     ("_lbfgs.one_start", COPIED): "once for each start",

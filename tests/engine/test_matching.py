@@ -93,20 +93,24 @@ def test_starts_are_what_they_are_called() -> None:
 
 def test_step_sizes_fall_as_their_schedule_says() -> None:
     steps = Descent(steps=4800, step_size=0.1)
-    assert [steps._share(step) for step in (1, 1799, 1800, 3001, 4300)] == pytest.approx([1, 1, 0.1, 0.01, 0.001])  # after 3/8, 5/8, 7/8
+    assert [steps._step_size_fraction(step) for step in (1, 1799, 1800, 3001, 4300)] == pytest.approx(
+        [1, 1, 0.1, 0.01, 0.001]
+    )  # after 3/8, 5/8, 7/8
     cosine = Descent(steps=1000, step_size=0.1, schedule="cosine")
-    assert [cosine._share(step) for step in (25, 501, 1000)] == pytest.approx([0.5, 0.5, 0], abs=1e-3)  # 25 of 50 steps of warm-up
-    assert Descent(steps=10, step_size=0.1, schedule="constant")._share(10) == 1
+    assert [cosine._step_size_fraction(step) for step in (25, 501, 1000)] == pytest.approx(
+        [0.5, 0.5, 0], abs=1e-3
+    )  # 25 of 50 steps of warm-up
+    assert Descent(steps=10, step_size=0.1, schedule="constant")._step_size_fraction(10) == 1
 
 
 def test_gradients_are_used_as_they_are_by_sign_or_by_a_sign_that_softens() -> None:
     gradient, rng = torch.tensor([-2.0, 0.0, 0.1]), generator(1, "a")
-    assert torch.equal(Descent(steps=10, step_size=1, signed=False)._turned(gradient, 1, rng), gradient)
-    assert Descent(steps=10, step_size=1)._turned(gradient, 1, rng).tolist() == [-1, 0, 1]
+    assert torch.equal(Descent(steps=10, step_size=1, signed=False)._search_direction(gradient, 1, rng), gradient)
+    assert Descent(steps=10, step_size=1)._search_direction(gradient, 1, rng).tolist() == [-1, 0, 1]
     soft = Descent(steps=10, step_size=1, soft=True)
-    assert torch.allclose(soft._turned(gradient, 1, rng), gradient.tanh())
-    assert torch.allclose(soft._turned(gradient, 6, rng), (0.5 * gradient).tanh() / 0.5)
-    pushed = Descent(steps=10, step_size=2, signed=False, jitter=0.5, schedule="constant")._turned(torch.zeros(10_000), 1, rng)
+    assert torch.allclose(soft._search_direction(gradient, 1, rng), gradient.tanh())
+    assert torch.allclose(soft._search_direction(gradient, 6, rng), (0.5 * gradient).tanh() / 0.5)
+    pushed = Descent(steps=10, step_size=2, signed=False, jitter=0.5, schedule="constant")._search_direction(torch.zeros(10_000), 1, rng)
     assert float(pushed.std()) == pytest.approx(1, abs=0.03)  # 0.5 of a step of 2; standard error 0.7 %
 
 
@@ -116,9 +120,9 @@ def test_gradients_reach_adam_in_the_memory_order_of_the_picture() -> None:
     other = gradient[0].to(memory_format=torch.channels_last)[None]
     assert other.stride() != gradient.stride()
     for settings in ({"signed": True}, {"signed": False}, {"soft": True}, {"signed": False, "jitter": 1e-9}):
-        turned = Descent(steps=10, step_size=1, **settings)._turned(other, 1, generator(1, "b"))
+        turned = Descent(steps=10, step_size=1, **settings)._search_direction(other, 1, generator(1, "b"))
         assert turned.is_contiguous()
-        torch.testing.assert_close(turned, Descent(steps=10, step_size=1, **settings)._turned(gradient, 1, generator(1, "b")))
+        torch.testing.assert_close(turned, Descent(steps=10, step_size=1, **settings)._search_direction(gradient, 1, generator(1, "b")))
 
 
 @pytest.mark.parametrize("setting", [{"soft": True, "schedule": "cosine"}, {"distance": "squared"}, {"start": "tiles"}, {"median": True}])
@@ -142,7 +146,7 @@ def test_the_best_picture_on_the_way_is_kept_when_asked() -> None:
 @pytest.mark.parametrize("how", ["mean", "median"])
 def test_starts_are_joined_pixel_by_pixel(how: str) -> None:
     seen, rng = observed(smooth()), generator(1, "attack")
-    fields = {"steps": 1, "starts": 3, "step_size": 0.0001, "boxed": False}
+    fields = {"steps": 1, "starts": 3, "step_size": 0.0001, "clamped": False}
     answer = moments(short("inverting_gradients", combine=how, **fields), seen)[-1]
     starts = torch.stack([start("normal", seen, rng) for _ in range(3)])
     joined = starts.mean(0) if how == "mean" else starts.median(0).values
@@ -152,7 +156,7 @@ def test_starts_are_joined_pixel_by_pixel(how: str) -> None:
 
 def test_of_two_starts_one_may_diverge_and_the_other_is_shown() -> None:
     seen = by_hand(lambda x: x.log(), torch.zeros(1, 1, 1, 1))  # a start below 0 has no logarithm
-    fields = {"starts": 4, "steps": 5, "boxed": False, "distance": "squared", "tv_weight": 0.0}
+    fields = {"starts": 4, "steps": 5, "clamped": False, "distance": "squared", "tv_weight": 0.0}
     run = moments(short("inverting_gradients", **fields), seen)
     events = [str(moment.note["event"]) for moment in run if "event" in moment.note]
     assert 1 <= len(events) <= 3

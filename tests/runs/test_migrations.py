@@ -30,6 +30,7 @@ from leakage.runs.service import Service, service
 from leakage.runs.store import Label, Store
 from leakage.settings import ROOT
 from leakage.spec import catalog
+from leakage.spec.aliases import fields_today
 from leakage.spec.experiment import parse
 from leakage.workers.worker import perform
 
@@ -96,7 +97,7 @@ def test_every_stored_run_has_the_numbers_that_it_had(old: Path) -> None:
             "model_folder": None,
         }
         stored = json.loads(row["experiment"])["attack"]
-        fields = {"restarts" if name == "tries" else name: value for name, value in stored["fields"].items()}  # as they are called today
+        fields = fields_today(stored["id"], stored["fields"])
         assert parse(run.experiment).model_dump()["attack"] == {**stored, "fields": fields}
         assert store.holders(run.id) == [run.owner]
         assert store.labels(run.owner) == {}
