@@ -1,1 +1,1 @@
-"""Pictures, data sets, trained weights: what lies in files. No torch."""
+"""Files: pictures, data sets and trained weights. No torch."""

@@ -1,6 +1,6 @@
-"""Trained weights on this machine: a folder each with a card (card.json) and one safetensors file per stage of the training. No torch.
+"""Trained models on this machine: each is a folder with a card (card.json) and a safetensors file for each stage. No torch.
 
-Ours lie in assets/checkpoints; those that somebody trains here in LEAKAGE_HOME/checkpoints. The folder's name is the checkpoint's id.
+Shipped checkpoints are in assets/checkpoints, those trained on this machine in LEAKAGE_HOME/checkpoints. The folder's name is the id.
 """
 
 import hashlib
@@ -17,64 +17,82 @@ from leakage.data.errors import CheckpointError as CheckpointError
 from leakage.settings import ROOT, settings
 
 SHIPPED = ROOT / "assets" / "checkpoints"
-STATE = "state.safetensors"  # the weights of a training that has not ended
+STATE = "state.safetensors"  # the file with the weights of a training that has not ended
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The weights after so many rounds of a training: their file, its sha256, and the share of test pictures they name right."""
+    """The weights of a model after a number of training rounds."""
 
     rounds: int
     file: str
     sha256: str
     accuracy: float
+    """Fraction of test pictures that the model classifies correctly."""
     dtype: str
 
 
 @dataclass(frozen=True)
 class Card:
-    """What a checkpoint is: model with its fields, data, recipe, who made it when, and its stages in the order of rounds."""
+    """The description of a trained model."""
 
     id: str
     folder: Path
     model: str
+    """Id of the model plug-in."""
     fields: dict[str, Any]
+    """Fields of the model plug-in."""
     data: Literal["digits", "mnist", "cifar10"]
+    """Data set on which it was trained."""
     image_shape: tuple[int, int, int]
+    """Shape (C, H, W) of a picture."""
     num_classes: int
     recipe: str
+    """The training in one sentence."""
     training: dict[str, Any]
+    """All settings of the training."""
     pictures: int
+    """Number of training pictures."""
     commit: str
     torch: str
+    """Version of torch."""
     stages: Annotated[tuple[Stage, ...], Field(min_length=1)]
-    privacy: dict[str, Any] | None = None  # what its protection promises; None: none promises any, or an earlier version trained it
+    """The saved weights, in the order of rounds."""
+    privacy: dict[str, Any] | None = None
+    """The privacy guarantee of its protection; None if there is no guarantee, or an earlier version of the program trained the model."""
 
     @property
     def unit(self) -> str:
-        """What one round was: an epoch, where all pictures lay in one place and were seen once."""
+        """The name of a round: "epoch" if there was a single client with a local epoch in each round, otherwise "round"."""
         plain = (self.training.get("clients", 1), self.training.get("local_epochs", 1)) == (1, 1)
         return "epoch" if plain else "round"
 
     @property
     def trained_on(self) -> str:
-        """The data set as a menu shows it."""
+        """The title of the data set, as in menus."""
         return TITLES[self.data]
 
     def stage(self, rounds: int) -> Stage:
-        """Raises CheckpointError, listing what there is."""
+        """Return the weights after a number of rounds. Raises CheckpointError, with all existing stages, if they were not saved."""
         for stage in self.stages:
             if stage.rounds == rounds:
                 return stage
         known = ", ".join(f"{self.id}@{stage.rounds}" for stage in self.stages)
-        raise CheckpointError(f"checkpoint: {self.id} was not kept after {rounds} rounds; there are {known}.")
+        raise CheckpointError(f"checkpoint: {self.id} was not saved after {rounds} rounds; there are {known}.")
 
 
-CARD = TypeAdapter(Card)  # what a file says is checked before it is believed
+CARD = TypeAdapter(Card)
 
 
 def words(name: str) -> str:
-    """The training that "id@rounds" names, for the threat model table."""
+    """Describe the training of a model in words.
+
+    Args:
+        name: The checkpoint's id, @ and the number of rounds, such as "lenet@10"; empty for an untrained model.
+
+    Raises:
+        CheckpointError: If there is no such checkpoint.
+    """
     if not name:
         return "untrained"
     card, stage = find(name)
@@ -83,61 +101,63 @@ def words(name: str) -> str:
 
 
 def listed() -> dict[str, Path]:
-    """The card of every finished checkpoint by its id; ours win over those of this machine."""
-    found: dict[str, Path] = {}
+    """Return the path of every checkpoint's card by id; a shipped checkpoint replaces one of this machine with the same id."""
+    paths: dict[str, Path] = {}
     for folder in (SHIPPED, settings().checkpoints):
         for path in sorted(folder.glob("*/card.json")):
-            found.setdefault(path.parent.name, path)
-    return found
+            paths.setdefault(path.parent.name, path)
+    return paths
 
 
 def cards() -> dict[str, Card]:
-    """Every checkpoint by its id. A damaged card is passed over: `find` says what is wrong with it."""
-    found = {}
+    """Return the card of every checkpoint by id, without damaged cards; `find` says what is wrong with such a card."""
+    cards = {}
     for id, path in listed().items():
         with suppress(CheckpointError):
-            found[id] = read(path)
-    return found
+            cards[id] = read(path)
+    return cards
 
 
 def read(path: Path) -> Card:
-    """One card. Raises CheckpointError."""
+    """Read the card of a checkpoint. Raises CheckpointError if the file is missing or damaged."""
     try:
         return CARD.validate_python({**json.loads(path.read_text()), "id": path.parent.name, "folder": path.parent})
     except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
         why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a checkpoint ({why}). Delete its folder and train it anew.") from None
+        raise CheckpointError(f"{path} is no card of a checkpoint ({why}). Delete its folder and train the model again.") from None
 
 
 def find(name: str) -> tuple[Card, Stage]:
-    """The card and the stage that "id@rounds" names. Raises CheckpointError."""
+    """Return the card and the stage of a checkpoint, such as "lenet@10". Raises CheckpointError if it is missing or damaged."""
     id, _, rounds = name.partition("@")
     paths = listed()
     if id not in paths or not rounds.isdecimal():
         known = ", ".join(paths) or "none"
-        raise CheckpointError(f"checkpoint: {name!r} is not on this machine; here are {known}, each with @ and its rounds behind it.")
+        raise CheckpointError(
+            f"checkpoint: {name!r} is not on this machine; expected is one of {known}, followed by @ and the number of rounds."
+        )
     card = read(paths[id])
     return card, card.stage(int(rounds))
 
 
 def verified(card: Card, stage: Stage) -> bytes:
-    """The stage's file, if it is the one that the card describes. Raises CheckpointError."""
+    """Return the content of a stage's file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
     path = card.folder / stage.file
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it anew, or choose an untrained model.") from None
-    found = hashlib.sha256(data).hexdigest()
-    if found != stage.sha256:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or choose an untrained model.") from None
+    digest = hashlib.sha256(data).hexdigest()
+    if digest != stage.sha256:
         raise CheckpointError(
-            f"{path} is damaged or was exchanged: its sha256 begins with {found[:12]}, the card says {stage.sha256[:12]}. "
-            "Get it anew, or choose an untrained model."
+            f"{path} is damaged or was exchanged: its sha256 begins with {digest[:12]}, the card says {stage.sha256[:12]}. "
+            "Get it again, or choose an untrained model."
         )
     return data
 
 
 def write(path: Path, content: bytes | dict[str, Any]) -> None:
-    """A file, at once and whole; a dictionary as JSON."""
+    """Write bytes, or a dictionary as JSON, so that the file is replaced at once when its new content is complete."""
     fresh = path.with_name(f"{path.name}.tmp")
     fresh.write_bytes(content if isinstance(content, bytes) else f"{json.dumps(content, indent=1)}\n".encode())
     fresh.replace(path)

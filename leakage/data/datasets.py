@@ -1,4 +1,4 @@
-"""Data sets on this machine: test pictures of MNIST, CIFAR-10 and CIFAR-100 in their layouts, Olivetti faces and LFW. No torch."""
+"""Data sets on this machine: MNIST, CIFAR-10, CIFAR-100, the Olivetti faces, LFW and scikit-learn's digits. No torch."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from leakage.data import face_files, readers, shipped_digits
 from leakage.data.errors import PictureError as PictureError
 from leakage.data.readers import Pixels
 
-FIRST = 256  # pictures read at least, doubled on demand
+FIRST = 256  # pictures that are read at first; the number is doubled until the wanted picture is among them
 
 CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 CIFAR100 = tuple(
@@ -31,7 +31,7 @@ CLASSES = {
     "cifar100": CIFAR100,
     "faces": tuple(f"person {n}" for n in range(40)),
 }
-PLACES = {  # where the test pictures may lie below the data folder; the first is what the remedy names
+PLACES = {  # where the test pictures can be, below the data folder; error messages name the first
     "mnist": tuple(f"{folder}/t10k-images-idx3-ubyte{end}" for folder in ("MNIST/raw", "mnist") for end in ("", ".gz")),
     "cifar10": (
         "cifar-10-batches-bin/test_batch.bin",
@@ -41,47 +41,51 @@ PLACES = {  # where the test pictures may lie below the data folder; the first i
     ),
     "cifar100": ("cifar-100-binary/test.bin", "cifar-100-python/test", "cifar100/*.zip"),
     "faces": ("faces/olivettifaces.mat",),
-    "lfw": ("lfw-py/lfw_funneled", "lfw-py/lfw-deepfunneled", "lfw-py/lfw", "lfw"),  # folders; the first three as torchvision has them
+    "lfw": ("lfw-py/lfw_funneled", "lfw-py/lfw-deepfunneled", "lfw-py/lfw", "lfw"),  # folders; the first three are torchvision's
 }
-OF_PEOPLE = ("faces", "lfw")  # the label is who is in the picture
-BY_HAND = {  # what no command fetches
+OF_PEOPLE = ("faces", "lfw")  # data sets in which a label is a person
+BY_HAND = {  # instructions for the data sets that no command downloads
     "faces": "get olivettifaces.mat from https://cs.nyu.edu/~roweis/data.html and put it into faces/",
     "lfw": "get lfw-funneled.tgz (Labeled Faces in the Wild) and unpack it as lfw-py/lfw_funneled/",
 }
 
-TRAINING = {  # where the training pictures may lie: the files that the first pattern with a match finds, all of them
-    "mnist": tuple(place.replace("t10k", "train") for place in PLACES["mnist"]),
-    "cifar10": tuple(place.replace("test_batch", "data_batch_?") for place in PLACES["cifar10"]),
+TRAINING = {  # patterns of the training pictures' files; all files that match the first pattern with a match are read
+    "mnist": tuple(file.replace("t10k", "train") for file in PLACES["mnist"]),
+    "cifar10": tuple(file.replace("test_batch", "data_batch_?") for file in PLACES["cifar10"]),
 }
 
 
 @dataclass(frozen=True)
 class Item:
-    """One picture that can be chosen. `alt` is one sentence for readers who cannot see it."""
+    """A picture that a user can choose."""
 
     source: str
+    """"gallery" or the name of a data set."""
     id: str
+    """Identifies the picture in its source."""
     title: str
     label: int
     class_name: str
     alt: str
+    """A sentence that describes the picture for users who cannot see it."""
 
 
 def data_folder() -> Path:
-    """The folder in the environment variable LEAKAGE_DATA, or ~/.cache/leakage."""
+    """Return the folder in the environment variable LEAKAGE_DATA, or ~/.cache/leakage."""
     return Path(os.environ.get("LEAKAGE_DATA") or "~/.cache/leakage").expanduser()
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """The test pictures of one data set; `path` is their file, None where there is none. Every method raises PictureError."""
+    """The test pictures of a data set. Every method raises PictureError if the file is missing or damaged."""
 
     name: str
     path: Path | None
+    """The file with the pictures; None if it was not found."""
 
     @property
     def title(self) -> str:
-        """As a menu shows it."""
+        """The name of the data set in menus."""
         return TITLES[self.name]
 
     @property
@@ -91,12 +95,12 @@ class DataSet:
 
     @property
     def is_available(self) -> bool:
-        """Whether there is a file; it may still be damaged."""
+        """Whether the file exists; it can still be damaged."""
         return self.path is not None
 
     @property
     def remedy(self) -> str:
-        """One sentence saying how to get the files."""
+        """A sentence which says how to get the files."""
         first = PLACES[self.name][0]
         way = f"run `python -m leakage fetch {self.name}`"
         if self.name in BY_HAND:
@@ -104,39 +108,43 @@ class DataSet:
         return f"The pictures of {self.title} were not found in LEAKAGE_DATA: {way}, or set LEAKAGE_DATA to a folder with {first}."
 
     def count(self) -> int:
-        """How many pictures there are."""
+        """Return the number of pictures."""
         path, stamp = self._file()
         with self._reading():
             return readers.length(path, stamp)
 
     def items(self, offset: int = 0, count: int = 60) -> list[Item]:
-        """Pictures `offset` to `offset + count - 1`, fewer at the end. Reads at most twice as far as needed."""
+        """Return `count` pictures from the index `offset` on, or fewer at the end, as items without pixels."""
         return self._items(range(max(offset, 0), min(offset + count, self.count())))
 
     def item(self, id: str) -> Item:
-        """The picture of that id: its number in the test set (or, in a zip beyond the numbered ones, "class/name.png")."""
+        """Return a picture as an item without pixels.
+
+        Args:
+            id: The picture's index in the test set; in a zip file with other pictures also "class/name.png".
+        """
         index = self._index(id)
         return self._items(range(index, index + 1))[0]
 
     def picture(self, id: str) -> Pixels:
-        """Its pixels as stored, read-only: (28, 28, 1) for MNIST, (64, 64, 1) for the Olivetti faces, else (32, 32, 3)."""
+        """Return the pixels of a picture, read-only: (28, 28, 1) for MNIST, (64, 64, 1) for the Olivetti faces, else (32, 32, 3)."""
         index = self._index(id)
         pixels: Pixels = self._rows(index).pixels[index]  # (H, W, C)
         return pixels
 
     def rows(self) -> readers.Rows:
-        """All pictures with their labels, read-only."""
+        """Return all pictures with their labels, read-only."""
         return self._rows(self.count() - 1)
 
-    def _items(self, wanted: range) -> list[Item]:
+    def _items(self, indices: range) -> list[Item]:
         def item(id: str, label: int) -> Item:
-            word, alt = self.classes[label], f"Picture {id} of the {self.title} test set, class {self.classes[label]}."
-            return Item(self.name, id, f"{word}, {self.title} {id}", label, word, alt)
+            name, alt = self.classes[label], f"Picture {id} of the {self.title} test set, class {self.classes[label]}."
+            return Item(self.name, id, f"{name}, {self.title} {id}", label, name, alt)
 
-        if not wanted:
+        if not indices:
             return []
-        ids, labels = self._ids(), self._rows(wanted[-1]).labels
-        return [item(ids[index] if ids else str(index), int(labels[index])) for index in wanted]
+        ids, labels = self._ids(), self._rows(indices[-1]).labels
+        return [item(ids[index] if ids else str(index), int(labels[index])) for index in indices]
 
     def _index(self, id: str) -> int:
         ids, count = self._ids(), self.count()
@@ -150,20 +158,20 @@ class DataSet:
         return int(id)
 
     def _ids(self) -> list[str]:
-        """The ids of a zip; empty where an id is the picture's number."""
+        """Return the ids of all pictures in a zip file; empty for other files, in which the id is the index of the picture."""
         path, stamp = self._file()
         with self._reading():
             return [member.id for member in readers.members(path, stamp)] if path.suffix == ".zip" else []
 
     def _rows(self, index: int) -> readers.Rows:
-        """The first pictures, as far as the one at `index` and at most twice as far."""
+        """Return the first pictures of the file, among them the one at `index`, but at most about twice as many."""
         path, stamp = self._file()
         stop = min(max(FIRST, 1 << index.bit_length()), self.count())
         with self._reading():
             return readers.rows(path, stamp, stop, self.classes)
 
     def _file(self) -> tuple[Path, int]:
-        """The file and when it changed (ns), which the readers' caches are keyed by."""
+        """Return the file and the time of its last change in nanoseconds, which are part of the key of the readers' caches."""
         if self.path is None:
             raise PictureError(self.remedy)
         with self._reading():
@@ -171,17 +179,17 @@ class DataSet:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Turn whatever a damaged file makes its reader raise into a PictureError with the file's name and the remedy."""
+        """Convert the errors that a reader raises for a damaged file into a PictureError with the file's name and a remedy."""
         try:
             yield
         except readers.BROKEN as error:
             why, remedy = str(error) or type(error).__name__, f"delete it and run `python -m leakage fetch {self.name}`"
-            remedy = "delete it, and put a whole one there" if self.name in BY_HAND else remedy
+            remedy = "delete it, and put a complete file there" if self.name in BY_HAND else remedy
             raise PictureError(f"{place_of(self.path)} is damaged or cut short ({why}): {remedy}.") from error
 
 
 class Photographs(DataSet):
-    """A folder of photographs with one below it for each person, whose place in the order of names is the label. `path`: the folder."""
+    """Photographs in a folder for each person; the label is the person's index in the order of names. `path` contains these folders."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -191,25 +199,25 @@ class Photographs(DataSet):
         return len(self._all())
 
     def picture(self, id: str) -> Pixels:
-        """Its square, of any side; only this file is read."""
-        one = self._all()[self._index(id)]
+        """Return the central square of a photograph, (S, S, 3) of any size S, read-only."""
+        photograph = self._all()[self._index(id)]
         with self._reading():
-            return face_files.open_square(one)
+            return face_files.open_square(photograph)
 
-    def _items(self, wanted: range) -> list[Item]:
+    def _items(self, indices: range) -> list[Item]:
         labels = {person: label for label, person in enumerate(self._people())}
 
-        def item(one: face_files.Photograph) -> Item:
-            word = one.person.replace("_", " ")
-            return Item(self.name, one.id, f"{word}, {self.title}", labels[one.person], word, f"Photograph of {word}, {self.title}.")
+        def item(photograph: face_files.Photograph) -> Item:
+            name, label = photograph.person.replace("_", " "), labels[photograph.person]
+            return Item(self.name, photograph.id, f"{name}, {self.title}", label, name, f"Photograph of {name}, {self.title}.")
 
-        return [item(one) for one in self._all()[wanted.start : wanted.stop]]
+        return [item(photograph) for photograph in self._all()[indices.start : indices.stop]]
 
     def _ids(self) -> list[str]:
-        return [one.id for one in self._all()]
+        return [photograph.id for photograph in self._all()]
 
     def _people(self) -> list[str]:
-        return list(dict.fromkeys(one.person for one in self._all()))
+        return list(dict.fromkeys(photograph.person for photograph in self._all()))
 
     def _all(self) -> tuple[face_files.Photograph, ...]:
         path, stamp = self._file()
@@ -218,7 +226,7 @@ class Photographs(DataSet):
 
 
 class ShippedDigits(DataSet):
-    """The digits that come with scikit-learn; `path`: the file in the package."""
+    """The test digits inside scikit-learn; `path` is the file in the package."""
 
     @property
     def remedy(self) -> str:
@@ -234,36 +242,37 @@ class ShippedDigits(DataSet):
 
 
 def place_of(path: Path | None) -> str:
-    """A file as visitors of the page may read it: below the data folder, or its name alone."""
+    """Return a path as pages may show it: relative to the data folder, or the file name alone; "its file" for None."""
     if path is None:
         return "its file"
     return str(path.relative_to(data_folder())) if path.is_relative_to(data_folder()) else path.name
 
 
 def datasets() -> dict[str, DataSet]:
-    """digits, mnist, cifar10, cifar100, faces and lfw by name, found or not. Opens no file, so one that is damaged spoils no other."""
-    folder = data_folder()
-    is_available = {name: [path for place in places for path in sorted(folder.glob(place))] for name, places in PLACES.items()}
-    found = {name: (Photographs if name == "lfw" else DataSet)(name, paths[0] if paths else None) for name, paths in is_available.items()}
-    digits = None
+    """Return all six data sets by name, also those without a file on this machine. No file is opened, so a damaged file does no harm."""
+    folder, digits = data_folder(), None
     with suppress(PictureError):
         digits = shipped_digits.digits_file()
-    return {"digits": ShippedDigits("digits", digits), **found}
+    sets: dict[str, DataSet] = {"digits": ShippedDigits("digits", digits)}
+    for name, patterns in PLACES.items():
+        path = next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
+        sets[name] = (Photographs if name == "lfw" else DataSet)(name, path)
+    return sets
 
 
 def training_files(name: str) -> list[Path]:
-    """The files with the training pictures of "digits", "mnist" or "cifar10" on this machine. Raises PictureError when there are none."""
+    """Return the files with the training pictures of "digits", "mnist" or "cifar10". Raises PictureError if there are none."""
     if name == "digits":
         return [shipped_digits.digits_file()]
-    for place in TRAINING[name]:
-        if is_available := sorted(data_folder().glob(place)):
-            return is_available
+    for pattern in TRAINING[name]:
+        if files := sorted(data_folder().glob(pattern)):
+            return files
     expected = f"run `python -m leakage fetch {name}`, or set LEAKAGE_DATA to a folder with {TRAINING[name][0]}"
     raise PictureError(f"The training pictures of {TITLES[name]} were not found in LEAKAGE_DATA: {expected}.")
 
 
 def training_pictures(name: str) -> readers.Rows:
-    """All training pictures (N, H, W, C) of a data set that are on this machine, with their labels (N,). Raises PictureError."""
+    """Return the training pictures (N, H, W, C) of a data set and their labels (N,). Raises PictureError if they are missing or damaged."""
     if name == "digits":
         return shipped_digits.training_digits()
     batches = [DataSet(name, path).rows() for path in training_files(name)]

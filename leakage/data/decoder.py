@@ -1,7 +1,7 @@
-"""An upload as a PNG, decoded in a process of its own: `python -m leakage.data.decoder`, the file on stdin, the PNG on stdout.
+"""The decoder of uploads, a separate process: `python -m leakage.data.decoder` reads a file from stdin and writes a PNG to stdout.
 
-A hostile file may take any time and memory to decode. Here that ends this process, which holds nothing else. It imports Pillow only, so
-that it starts in a tenth of a second; who calls it is `leakage.data.uploads`.
+A malicious file can need any time and memory to decode; limits then end this process, which does nothing else. It imports only Pillow,
+and so starts in a tenth of a second. `leakage/data/uploads.py` starts it.
 """
 
 import contextlib
@@ -17,19 +17,19 @@ from leakage.data.color_profiles import in_srgb, profile_of
 from leakage.data.errors import BROKEN, PictureError
 from leakage.data.png_depth import Depth
 
-MAX_BYTES = 10 * 2**20  # of an upload as it arrives
-MAX_PIXELS = 50_000_000  # phones take 12, 24, 48 or 50 million
-MAX_SCANS = 64  # of a JPEG; progressive ones have about 10, and so many take a second at most
+MAX_BYTES = 10 * 2**20  # of an uploaded file
+MAX_PIXELS = 50_000_000  # cameras of phones have 12, 24, 48 or 50 million
+MAX_SCANS = 64  # of a JPEG: a progressive JPEG has about 10, and 64 take at most a second
 MIN_SIDE = 8  # pixels
-KEPT_SIDE = 256  # pixels of an upload as it is kept
-DRAFT_SIDE = 4 * KEPT_SIDE  # pixels that the shorter side of a larger one has at least after the first, coarse step
-BAND = 2**22  # pixels that are brought to 8 bits at a time
+KEPT_SIDE = 256  # pixels of a stored upload
+DRAFT_SIDE = 4 * KEPT_SIDE  # least pixels of the shorter side after the first, coarse reduction
+BAND = 2**22  # pixels that are converted to 8 bits at a time
 CPU_SECONDS = 4  # of this process
-MEMORY = 2**30  # bytes of this process; of the largest, a JPEG takes 400 MB, a PNG 300 and a WebP 800
-REFUSED = 3  # exit status: the sentence is on stdout
+MEMORY = 2**30  # bytes of this process; the largest JPEG needs 400 MB, the largest PNG 300 and the largest WebP 800
+REFUSED = 3  # exit status if a PictureError was raised; its message is then on stdout
 FORMATS = ("PNG", "JPEG", "WEBP")
 OTHER_KINDS = {b"GIF8": "a GIF", b"BM": "a BMP", b"II*\0": "a TIFF", b"MM\0*": "a TIFF", b"%PDF": "a PDF"}  # by their first bytes
-TURNS = {  # EXIF orientation -> how to undo it; Pillow's exif_transpose also rewrites the EXIF and fails where that is odd
+TURNS = {  # EXIF orientation: how to undo it. Pillow's exif_transpose also rewrites the EXIF data, and fails if these are malformed
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
     4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -43,47 +43,55 @@ TOO_DARK = (
     "Save it with 8 bits for each color and upload that."
 )
 DAMAGED = "{} is damaged or cut short ({}). Save it again as PNG and upload that."
-MARKER = re.compile(rb"\xff+([^\x00\xff])")  # FF 00 is a byte of the picture
+MARKER = re.compile(rb"\xff+([^\x00\xff])")  # FF 00 is no marker but a byte of the picture
 SCAN, END = 0xDA, 0xD9
-BARE = {0x01, *range(0xD0, 0xD8)}  # markers without a length
+BARE = {0x01, *range(0xD0, 0xD8)}  # markers that no length follows
 
 
 def decode(data: bytes, name: str) -> bytes:
-    """An upload as a PNG: RGB, its central square, at most 256 pixels, without metadata.
+    """Return the central square of an upload as a PNG in RGB, with at most 256 by 256 pixels and without metadata.
 
-    Turned as its EXIF says, in sRGB by its color profile, 16 bits scaled to 8, transparency laid on white; of several pictures in one JPEG
-    the first. A large JPEG is decoded at a half, a quarter or an eighth of its size; others are averaged over squares of pixels.
-    Animations are refused, and colors of 16 bits that use few of them. Raises PictureError with one sentence for the page.
+    The picture is turned as its EXIF data say, converted to sRGB by its color profile, scaled from 16 bits to 8, and put on a white
+    background if it is transparent. If a JPEG file has several pictures, the first is used. A large JPEG is decoded at a half, a quarter
+    or an eighth of its size; other large pictures are averaged over squares of pixels.
+
+    Args:
+        data: The content of the file.
+        name: The name of the file, for messages.
+
+    Raises:
+        PictureError: If the file is damaged, animated, too large or of another format, or uses few of the 16 bits of its colors. The
+            message is a sentence for pages.
     """
-    found, file = square(data, name), BytesIO()
-    pixels = Image.new("RGB", found.size)  # a fresh image carries no profile, comment or EXIF
-    pixels.paste(found)
+    picture, file = square(data, name), BytesIO()
+    pixels = Image.new("RGB", picture.size)  # a new image has no color profile, comment or EXIF data
+    pixels.paste(picture)
     pixels.save(file, "PNG")
     return file.getvalue()
 
 
 def square(data: bytes, name: str) -> Image.Image:
-    """The central square of an upload, RGB, at most 256 pixels. Raises PictureError."""
+    """Return the central square of an upload in RGB, with at most 256 by 256 pixels. Raises PictureError: see `decode`."""
     depth, upper = Depth.of(data), 0xFF
     with _opened(data, name) as image:
         try:
-            image.draft(None, (DRAFT_SIDE, DRAFT_SIDE))  # what only a JPEG knows
+            image.draft(None, (DRAFT_SIDE, DRAFT_SIDE))  # has an effect on JPEG files only
             image.load()
-            if depth.stored == 16 and not image.mode.startswith("I"):  # of colors Pillow reads the upper eight bits only
+            if depth.stored == 16 and not image.mode.startswith("I"):  # Pillow reads only the upper eight bits of colors
                 upper = _brightest(image)
-            flat = _coarse(image, depth)
+            coarse = _coarse(image, depth)
             turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
         except BROKEN as error:
             raise PictureError(DAMAGED.format(name, _line(error))) from error
         profile = profile_of(image)
     if (used := depth.used_by(upper << 8 | 0xFF)) < 16:
         raise PictureError(TOO_DARK.format(name, used, upper))
-    small = flat.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if flat.width > KEPT_SIDE else flat
+    small = coarse.resize((KEPT_SIDE, KEPT_SIDE), Image.Resampling.LANCZOS) if coarse.width > KEPT_SIDE else coarse
     return in_srgb(small if turn is None else small.transpose(turn), profile)
 
 
 def _opened(data: bytes, name: str) -> Image.Image:
-    """The image with only its header read, after every check that needs no decoding. Raises PictureError."""
+    """Open an upload, make every check that needs only the file's header, and return the image. Raises PictureError."""
     if len(data) > MAX_BYTES:
         raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
     try:
@@ -92,7 +100,7 @@ def _opened(data: bytes, name: str) -> Image.Image:
         kinds = [kind for start, kind in OTHER_KINDS.items() if data.startswith(start)]
         kind = kinds[0] if kinds else "a HEIC or AVIF" if data[4:8] == b"ftyp" else "no picture that can be read"
         raise PictureError(f"{name} is {kind}; expected is a PNG, JPEG or WebP picture. Save it as PNG and upload that.") from None
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # the warning is raised only where warnings are errors
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # the warning is raised if warnings are errors
         raise PictureError(f"{name} has over 89 megapixels; at most {MAX_PIXELS // 10**6} are allowed. Upload a smaller copy.") from None
     except BROKEN as error:
         raise PictureError(DAMAGED.format(name, _line(error))) from error
@@ -101,7 +109,7 @@ def _opened(data: bytes, name: str) -> Image.Image:
         raise PictureError(f"{name} has {sides}; at most {MAX_PIXELS // 10**6} megapixels are allowed. Upload a smaller copy.")
     if min(image.size) < MIN_SIDE:
         raise PictureError(f"{name} has {sides}; at least {MIN_SIDE} by {MIN_SIDE} are needed. Choose a larger one.")
-    if getattr(image, "is_animated", False) and image.format != "MPO":  # MPO: what a phone calls JPEG, with a depth map or a second view
+    if getattr(image, "is_animated", False) and image.format != "MPO":  # MPO: a JPEG of a phone with a depth map or a second view
         raise PictureError(f"{name} is animated; expected is a single picture. Save one frame as PNG and upload that.")
     if image.format in ("JPEG", "MPO") and scans(data) > MAX_SCANS:
         raise PictureError(f"{name} is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and upload that.")
@@ -109,25 +117,26 @@ def _opened(data: bytes, name: str) -> Image.Image:
 
 
 def scans(jpeg: bytes) -> int:
-    """How many scans the first picture of a JPEG file is stored in; counting stops beyond MAX_SCANS.
+    """Return the number of scans of the first picture in a JPEG file; counting stops at MAX_SCANS + 1.
 
-    Markers are followed as libjpeg does: what looks like one inside another's data, or after the picture's end, is none.
+    Markers are followed in the same way as in libjpeg: bytes that look like a marker inside the data of another marker, or after the end
+    of the picture, do not count.
     """
-    count, at = 0, 2
-    while count <= MAX_SCANS and (marker := MARKER.search(jpeg, at)):
-        kind, at = marker[1][0], marker.end()
+    count, offset = 0, 2
+    while count <= MAX_SCANS and (marker := MARKER.search(jpeg, offset)):
+        kind, offset = marker[1][0], marker.end()
         if kind == END:
             break
         if kind not in BARE:
             count += kind == SCAN
-            at += int.from_bytes(jpeg[at : at + 2], "big")
+            offset += int.from_bytes(jpeg[offset : offset + 2], "big")
     return count
 
 
 def _coarse(image: Image.Image, depth: Depth) -> Image.Image:
-    """The central square in 8 bits, without transparency: L, RGB or CMYK. Where it is large, the mean over squares of pixels.
+    """Return the central square with 8 bits, without transparency (mode L, RGB or CMYK); a large one as means over squares of pixels.
 
-    Band by band, so that beside the decoded picture no second one of its size is needed.
+    The image is converted in bands of rows, so that no second image of its size is needed in memory.
     """
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
@@ -145,8 +154,8 @@ def _coarse(image: Image.Image, depth: Depth) -> Image.Image:
 
 
 def _flat(image: Image.Image, white: int) -> Image.Image:
-    """8 bits, without transparency: L, RGB or CMYK. `white` is the number that stands for it in grey of 16 bits."""
-    if image.mode.startswith("I"):  # 16-bit grey, which `convert` alone would clip at 255 instead of scaling
+    """Return an image with 8 bits, without transparency: L, RGB or CMYK. `white` is the value of white in a 16-bit grey image."""
+    if image.mode.startswith("I"):  # 16-bit grey; `convert` alone would clip values at 255 instead of scaling them
         return image.convert("I").point(lambda value: value * (255 / white) + 0.5).convert("L")
     if image.has_transparency_data:
         above = image.convert("RGBA")
@@ -156,39 +165,42 @@ def _flat(image: Image.Image, white: int) -> Image.Image:
 
 
 def _brightest(image: Image.Image) -> int:
-    """The largest number of any color."""
+    """Return the largest value of any channel except transparency."""
     bands, ends = image.getbands(), image.getextrema()  # (low, high), or one pair for each band
     highs = [pair[1] if isinstance(pair, tuple) else ends[1] for pair in ends[: len(bands)]]
     return max(int(high) for name, high in zip(bands, highs, strict=True) if name != "A" and isinstance(high, int | float))
 
 
 def _line(error: BaseException) -> str:
-    """What Pillow says, in one line that is not long."""
+    """Return the message of an error as a single line of at most 100 characters."""
     return " ".join(str(error).split())[:100]
 
 
 def _limit() -> None:
-    """No more time and memory than these, and no copy of the picture on the disk when they end this process."""
-    for what, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        allowed = resource.getrlimit(what)[1]
+    """Limit the processor time and memory of this process, and forbid core dumps, which would write the picture to the disk."""
+    for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+        allowed = resource.getrlimit(kind)[1]
         limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        with contextlib.suppress(ValueError, OSError):  # macOS has no limit of the address space
-            resource.setrlimit(what, (limit, limit))
+        with contextlib.suppress(ValueError, OSError):  # macOS cannot limit the address space
+            resource.setrlimit(kind, (limit, limit))
 
 
 def main() -> int:
-    """Decode stdin: the first line is the name of the file, in UTF-8, the rest is its bytes."""
+    """Decode the file on stdin, write a PNG or an error message to stdout, and return the exit status.
+
+    The first line of stdin is the file's name in UTF-8, the rest its content.
+    """
     _limit()
     name, _, data = sys.stdin.buffer.read().partition(b"\n")
-    status, answer = 0, b""
+    status, output = 0, b""
     try:
-        answer = decode(data, name.decode())
+        output = decode(data, name.decode())
     except PictureError as error:
-        status, answer = REFUSED, str(error).encode()
-    sys.stdout.buffer.write(answer)
+        status, output = REFUSED, str(error).encode()
+    sys.stdout.buffer.write(output)
     return status
 
 
 if __name__ == "__main__":
-    os.nice(5)  # pages first
+    os.nice(5)  # pages have priority
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Drawings that look like chest X-rays of sixteen people, none of whom exists: from ellipses and ribs, without a data set. No torch."""
+"""Drawings that look like the chest X-rays of sixteen invented people, made of ellipses and stripes, without a data set. No torch."""
 
 from typing import cast
 
@@ -9,15 +9,16 @@ from leakage.data.readers import Pixels
 
 COUNT = 16
 SIDE = 128  # pixels
-GOLDEN = (5**0.5 - 1) / 2  # its multiples, modulo 1, are spread evenly: every person's proportions are another
+GOLDEN = (5**0.5 - 1) / 2  # multiples of the golden ratio, modulo 1, are spread evenly, so that all people have different proportions
 Plane = NDArray[np.float64]  # (SIDE, SIDE)
 
 
 def xray(number: int) -> Pixels:
-    """The drawing of one person: uint8 (SIDE, SIDE, 1). Odd numbers have a round shadow in one lung."""
+    """Return the drawing of an invented person, uint8 (SIDE, SIDE, 1); people with odd numbers have a round shadow in a lung."""
 
-    def between(low: float, high: float, about: int) -> float:
-        return low + (high - low) * ((number + 1) * GOLDEN * (about + 1) % 1)
+    def between(low: float, high: float, proportion: int) -> float:
+        """Return this person's value of a proportion, which is given by its number."""
+        return low + (high - low) * ((number + 1) * GOLDEN * (proportion + 1) % 1)
 
     y, x = np.mgrid[-1 : 1 : SIDE * 1j, -1 : 1 : SIDE * 1j]
     wide, tall, turn = between(0.26, 0.36, 0), between(0.5, 0.68, 1), between(-0.06, 0.06, 2)
@@ -36,6 +37,6 @@ def xray(number: int) -> Pixels:
 
 
 def _inside(x: Plane, y: Plane, left: float, top: float, wide: float, tall: float) -> Plane:
-    """1 inside an ellipse, 0 outside, with a soft edge."""
+    """Return 1 inside an ellipse and 0 outside, with a soft edge; `left` and `top` are its center, `wide` and `tall` its half axes."""
     r = np.sqrt(((x - left) / wide) ** 2 + ((y - top) / tall) ** 2)
     return 1 / (1 + np.exp((r - 1) / 0.06))

@@ -1,15 +1,15 @@
-"""What may be wrong with a file: errors whose messages name it, what was expected and what to do."""
+"""Errors about files; their messages name the file, what was expected and what to do."""
 
 import struct
 import zlib
 
-# What Pillow raises on a picture that is not as it should be.
 BROKEN = (OSError, EOFError, ValueError, SyntaxError, LookupError, TypeError, AttributeError, OverflowError, struct.error, zlib.error)
+"""The errors that Pillow raises for a damaged picture."""
 
 
 class PictureError(ValueError):
-    """A picture that cannot be had."""
+    """A picture or a data set that is missing, damaged or not allowed."""
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used."""
+    """Trained weights that are missing, damaged or of the wrong kind."""

@@ -1,6 +1,6 @@
-"""Faces with names: Sam Roweis's MAT-5 file of the Olivetti faces, and LFW's folders of photographs, one for each person. No torch.
+"""The files of two data sets of faces: Sam Roweis's MAT-5 file of the Olivetti faces, and LFW's folder for each person. No torch.
 
-On a damaged file they raise one of `readers.BROKEN`.
+The functions raise one of the errors in `readers.BROKEN` if a file is damaged.
 """
 
 import struct
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 SIDE, EACH = 64, 10  # pixels; pictures of each of the forty people
-MOST = 2**26  # bytes that a file may unpack to
+MOST = 2**26  # bytes of an unpacked file
 HEADER = 128  # bytes of text and version before the first element
 COMPRESSED, MATRIX, BYTES = 15, 14, 2  # kinds of elements
 
 
 class Photograph(NamedTuple):
-    """One file in a person's folder."""
+    """A file in a person's folder."""
 
     id: str
     path: Path
@@ -28,7 +28,7 @@ class Photograph(NamedTuple):
 
 
 def olivetti(path: Path) -> NDArray[np.uint8]:
-    """The faces (N, 64, 64, 1); ten of each person, one person after the other.
+    """Return the Olivetti faces (N, 64, 64, 1), ten of each person in a row.
 
     Source: MATLAB, MAT-File Format, version 5: tags, small elements, compressed elements.
     """
@@ -36,7 +36,7 @@ def olivetti(path: Path) -> NDArray[np.uint8]:
     kind, size = struct.unpack("<II", data[HEADER : HEADER + 8])
     body = data[HEADER + 8 : HEADER + 8 + size]
     if data[HEADER - 2 : HEADER] != b"IM" or len(body) < size:
-        raise ValueError("expected a whole MAT-5 file")
+        raise ValueError("expected a complete MAT-5 file")
     if kind == COMPRESSED:
         unpacked = zlib.decompressobj().decompress(body, MOST)
         kind, body = struct.unpack("<I", unpacked[:4])[0], unpacked[8:]
@@ -47,35 +47,35 @@ def olivetti(path: Path) -> NDArray[np.uint8]:
     height, count = struct.unpack("<ii", parts[1][1])
     if height != SIDE * SIDE or count < EACH or len(columns) != height * count:
         raise ValueError(f"expected columns of {SIDE * SIDE} pixels, it holds {height} by {count} and {len(columns)} bytes")
-    return np.ascontiguousarray(columns.reshape(count, SIDE, SIDE, 1).transpose(0, 2, 1, 3))  # they lie column by column
+    return np.ascontiguousarray(columns.reshape(count, SIDE, SIDE, 1).transpose(0, 2, 1, 3))  # stored column by column
 
 
 def _elements(body: bytes) -> list[tuple[int, bytes]]:
-    """Kind and content of every element one after the other."""
-    found, place = [], 0
-    while place + 8 <= len(body):
-        kind, size = struct.unpack("<II", body[place : place + 8])
-        if kind >> 16:  # up to four bytes stand in the tag itself
-            found.append((kind & 0xFFFF, body[place + 4 : place + 4 + (kind >> 16)]))
-            place += 8
+    """Return the kind and the content of every data element of a MAT-5 file, in order."""
+    elements, offset = [], 0
+    while offset + 8 <= len(body):
+        kind, size = struct.unpack("<II", body[offset : offset + 8])
+        if kind >> 16:  # a small element: at most four bytes, inside the tag
+            elements.append((kind & 0xFFFF, body[offset + 4 : offset + 4 + (kind >> 16)]))
+            offset += 8
         else:
-            found.append((kind, body[place + 8 : place + 8 + size]))
-            place += 8 + -(-size // 8) * 8
-    return found
+            elements.append((kind, body[offset + 8 : offset + 8 + size]))
+            offset += 8 + -(-size // 8) * 8
+    return elements
 
 
 @lru_cache(maxsize=2)
 def photographs(folder: Path, _stamp: int) -> tuple[Photograph, ...]:
-    """Every JPEG, person by person in the order of their names; the id is "person/file"."""
+    """Return all JPEG files in the folders of persons, sorted by person and file; the id of a photograph is "person/file"."""
     people = sorted(path for path in folder.iterdir() if path.is_dir())
-    found = [Photograph(f"{one.name}/{file.name}", file, one.name) for one in people for file in sorted(one.glob("*.jpg"))]
-    if not found:
+    files = [Photograph(f"{person.name}/{file.name}", file, person.name) for person in people for file in sorted(person.glob("*.jpg"))]
+    if not files:
         raise ValueError("expected a folder with JPEG files for every person")
-    return tuple(found)
+    return tuple(files)
 
 
 def open_square(photograph: Photograph) -> NDArray[np.uint8]:
-    """Its pixels (S, S, 3): the square in its middle."""
+    """Return the central square of a photograph, uint8 (S, S, 3)."""
     with Image.open(photograph.path, formats=("JPEG",)) as image:
         side = min(image.size)
         left, top = (image.width - side) // 2, (image.height - side) // 2

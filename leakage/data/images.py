@@ -1,4 +1,4 @@
-"""Pictures as bytes: the gallery inside installed packages, data sets, kept uploads, thumbnails and contact sheets. No torch."""
+"""Pictures as arrays of bytes: the gallery, data sets, stored uploads, thumbnails and contact sheets. No torch."""
 
 import base64
 import gzip
@@ -20,13 +20,14 @@ from leakage.data.readers import Pixels, Rows
 from leakage.data.shipped_digits import digits_file
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
-__all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "sheet", "thumbnail", "tiles"]
+__all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "sheet"]
+__all__ += ["thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "document", "thing"]
 
 
 class _Photo(NamedTuple):
-    """A photograph inside scikit-image, and the square of it that is recognizable at 32 pixels."""
+    """A photograph inside scikit-image, and a square part of it that is recognizable at 32 pixels."""
 
     file: str
     title: str
@@ -46,9 +47,9 @@ PHOTOS = {  # in the order of their classes
 }
 SCANS = [*(("retina.jpg", left, top, 420) for left, top in ((100, 220), (100, 640), (460, 400), (340, 820)))]
 SCANS += [("ihc.png", left, top, 170) for left, top in ((0, 0), (340, 0), (0, 340), (340, 340))]
-PAGES = [("page.png", 4 + 48 * number, 2, 48) for number in range(6)]  # a line of print, and handwriting
+PAGES = [("page.png", 4 + 48 * number, 2, 48) for number in range(6)]  # parts of a printed line; the next are handwriting
 PAGES += [("text.png", 20 + 100 * number, 40, 96) for number in range(4)]
-FACES = (18, 1, 2, 10, 11, 13, 15, 22, 31, 35, 37, 38)  # which of the hundred faces in scikit-image
+FACES = (18, 1, 2, 10, 11, 13, 15, 22, 31, 35, 37, 38)  # indices in `portraits()`
 
 
 @lru_cache(maxsize=1)
@@ -61,20 +62,20 @@ def _gallery() -> dict[str, Item]:
     digits = [item(f"digit-{n}", f"Digit {n}", 7, f"Handwritten digit {n}, white on black.") for n in range(10)]
     pages = [item(f"page-{n}", f"Document {n}", 8, f"A few letters of a document, number {n} of {len(PAGES)}.") for n in range(len(PAGES))]
     scans = [
-        item(f"scan-{n}", f"Scan {n}", 4 if cut[0] == "retina.jpg" else 5, f"A part of a medical scan, number {n} of {len(SCANS)}.")
-        for n, cut in enumerate(SCANS)
+        item(f"scan-{n}", f"Scan {n}", 4 if file == "retina.jpg" else 5, f"A part of a medical scan, number {n} of {len(SCANS)}.")
+        for n, (file, *_) in enumerate(SCANS)
     ]
     xrays = [item(f"xray-{n}", f"X-ray {n} (drawn)", 9, f"A drawing like a chest X-ray, number {n} of {COUNT}.") for n in range(COUNT)]
     return {item.id: item for item in [*photos, faces[0], digits[0], *faces[1:], *digits[1:], *pages, *scans, *xrays]}
 
 
 def gallery() -> list[Item]:
-    """The pictures that need no download; the first eight have eight different classes."""
+    """Return the pictures that need no download; the first eight have eight different classes."""
     return list(_gallery().values())
 
 
 def find(source: str, id: str) -> Item:
-    """The gallery or data-set picture of that id. Raises PictureError when there is none."""
+    """Return a picture of the gallery or a data set as an item without pixels. Raises PictureError if there is none with this id."""
     if source != "gallery":
         return _data_set(source).item(id)
     if id not in _gallery():
@@ -83,18 +84,28 @@ def find(source: str, id: str) -> Item:
 
 
 def class_names(source: str) -> list[str]:
-    """What the classes of this source are called, by label; uploads share the gallery's."""
+    """Return the class names of a source of pictures, by label; uploads have the classes of the gallery."""
     return GALLERY_CLASSES if source in ("gallery", "upload") else list(_data_set(source).classes)
 
 
 def read(source: str, id: str, size: int, channels: int, upload: bytes | None = None) -> Pixels:
-    """Any picture as uint8 (size, size, channels), channels 3 (RGB) or 1 (luminance, ITU-R 601).
+    """Return the pixels of a picture, resized by `fitted`; an MNIST picture first gets a black frame of 2 pixels above size 28.
 
-    Data-set pictures at their own size are bit-exact. MNIST beyond 28 pixels gets its customary black frame of 2. Others are resized,
-    down by Lanczos with antialiasing, up bicubically. Raises PictureError when there is no such picture.
+    Args:
+        source: "gallery", "upload" or the name of a data set.
+        id: Identifies the picture in its source.
+        size: Height and width in pixels.
+        channels: 3 (RGB) or 1 (luminance, ITU-R 601).
+        upload: The stored bytes of an upload; None for other sources.
+
+    Returns:
+        uint8 (size, size, channels); exactly the stored pixels if a data set has this size.
+
+    Raises:
+        PictureError: If there is no such picture, or it is damaged.
     """
     if channels not in (1, 3) or size < 1:
-        raise PictureError(f"read: channels must be 1 or 3 and size at least 1, got {channels} and {size}. Choose a size from 28 to 256.")
+        raise PictureError(f"Channels must be 1 or 3 and size at least 1, got {channels} and {size}. Choose a size from 28 to 256.")
     if source == "upload":
         if upload is None:
             raise PictureError(f"Upload {id} is not on this machine: it was deleted, or never arrived. Upload it again.")
@@ -109,7 +120,7 @@ def read(source: str, id: str, size: int, channels: int, upload: bytes | None = 
 
 
 def fitted(picture: Pixels, size: int, channels: int) -> Pixels:
-    """A square picture uint8 (H, H, 1 or 3) as (size, size, channels), in the way of `read`."""
+    """Return a square picture uint8 (H, H, 1 or 3) as (size, size, channels): reduced by Lanczos, or enlarged bicubically."""
     image = _image(picture).convert("L" if channels == 1 else "RGB")
     if image.width != size:
         image = image.resize((size, size), Image.Resampling.LANCZOS if image.width > size else Image.Resampling.BICUBIC)
@@ -117,7 +128,7 @@ def fitted(picture: Pixels, size: int, channels: int) -> Pixels:
 
 
 def is_grey(upload: bytes) -> bool:
-    """Whether the channels of an upload, as it is kept, are equal in every pixel."""
+    """Return whether the channels of a stored upload are equal in every pixel."""
     picture = np.asarray(square(upload, "Your picture"))
     return bool((picture == picture[..., :1]).all())
 
@@ -130,14 +141,14 @@ def _data_set(source: str) -> DataSet:
 
 
 def _cut(file: str, left: int, top: int, side: int) -> Pixels:
-    """A square of a photograph inside scikit-image: (side, side, 3)."""
+    """Return a square part of a photograph inside scikit-image: (side, side, 3)."""
     with Image.open(package_file("skimage", f"data/{file}")) as image:
         return np.asarray(image.convert("RGB").crop((left, top, left + side, top + side)))
 
 
 @lru_cache(maxsize=64)
 def _stored(id: str) -> Pixels:
-    """A gallery picture as it lies in its package, (S, S, 3) or (S, S, 1). Read as a file: importing the packages takes seconds."""
+    """Return a gallery picture as its package stores it, (S, S, 3) or (S, S, 1), without the import of the package."""
     if id in PHOTOS:
         photo = PHOTOS[id]
         return _cut(photo.file, photo.left, photo.top, photo.side)
@@ -149,15 +160,15 @@ def _stored(id: str) -> Pixels:
     if kind == "face":
         return portraits()[FACES[int(number)]]
     with gzip.open(digits_file(), "rt") as file:
-        line = next(islice(file, int(number), None))  # the first ten samples are the digits in order; 64 values 0 to 16, then the digit
+        line = next(islice(file, int(number), None))  # the first ten lines are the digits 0 to 9: 64 values from 0 to 16, then the digit
     values = np.array([float(value) for value in line.split(",")[:64]]).reshape(8, 8, 1)
     return np.round(values * (255 / 16)).astype(np.uint8)
 
 
 @lru_cache(maxsize=1)
 def portraits() -> list[Pixels]:
-    """The hundred faces in scikit-image, of which the gallery shows twelve: uint8 (25, 25, 1) each."""
-    faces = np.load(package_file("skimage", "data/lfw_subset.npy"))[:100]  # (100, 25, 25), in [0, 1]; no faces follow
+    """Return the hundred faces in scikit-image, uint8 (25, 25, 1) each; the gallery shows twelve of them."""
+    faces = np.load(package_file("skimage", "data/lfw_subset.npy"))[:100]  # (100, 25, 25), in [0, 1]; the others are no faces
     return [*np.round(faces[..., None] * 255).astype(np.uint8)]
 
 
@@ -165,9 +176,9 @@ def portraits() -> list[Pixels]:
 
 
 def thumbnail(item: Item, side: int = 64, upload: bytes | None = None) -> str:
-    """The picture at 32 pixels, enlarged to `side` by nearest neighbour, as a data-URI PNG. Raises PictureError.
+    """Return a picture at 32 pixels, enlarged to `side` by nearest neighbour, as the data address of a PNG.
 
-    Cached, but for uploads: what somebody deletes must not stay in memory.
+    Uploads are not cached, because a deleted upload must not stay in memory. Raises PictureError if the picture is missing or damaged.
     """
     make = _thumbnail.__wrapped__ if item.source == "upload" else _thumbnail
     return make(item, side, upload, data_folder())
@@ -180,7 +191,7 @@ def _thumbnail(item: Item, side: int, upload: bytes | None, _folder: Path) -> st
 
 
 def sheet(pictures: Pixels) -> bytes:
-    """Pictures uint8 (B, H, W, C) as one PNG: side by side in a row, pixel for pixel, grey when C is 1. Raises ValueError."""
+    """Return pictures uint8 (B, H, W, C), C 1 or 3, side by side as a lossless PNG. Raises ValueError for another shape or type."""
     if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[3] not in (1, 3) or 0 in pictures.shape:
         raise ValueError(f"sheet: expected uint8 (B, H, W, 1 or 3), got {pictures.dtype} {pictures.shape}. Scale to 0..255 first.")
     row = pictures.transpose(1, 0, 2, 3).reshape(pictures.shape[1], -1, pictures.shape[3])  # (H, B * W, C)
@@ -188,24 +199,24 @@ def sheet(pictures: Pixels) -> bytes:
 
 
 def tiles(png: bytes, count: int) -> Pixels:
-    """The `count` pictures of a sheet, uint8 (count, H, W, C). Raises PictureError when it does not hold so many."""
+    """Return the pictures of a contact sheet, uint8 (count, H, W, C). Raises PictureError if it does not contain `count` pictures."""
     try:
         with Image.open(BytesIO(png), formats=("PNG",)) as image:
             row = np.array(image)
     except BROKEN as error:
         raise PictureError(f"This contact sheet is damaged ({error}). Run the experiment again.") from error
     if count < 1 or row.shape[1] % count:
-        raise PictureError(f"A sheet {row.shape[1]} pixels wide does not hold {count} pictures. Give the batch size of its run.")
+        raise PictureError(f"A sheet {row.shape[1]} pixels wide does not contain {count} pictures. Give the batch size of its run.")
     return row.reshape(row.shape[0], count, row.shape[1] // count, -1).transpose(1, 0, 2, 3)  # (B, H, W, C)
 
 
 def _image(picture: Pixels) -> Image.Image:
-    """(H, W, C) as an image, mode L when C is 1."""
+    """Return pixels (H, W, C) as a Pillow image, in mode L if C is 1, else RGB."""
     return Image.fromarray(np.ascontiguousarray(picture[:, :, 0] if picture.shape[2] == 1 else picture))
 
 
 def _png(image: Image.Image, *, level: int = 6) -> bytes:
-    """Pixels only: a fresh image carries no profile, comment or EXIF."""
+    """Return an image as a PNG without color profile, comment or EXIF data."""
     file = BytesIO()
     Image.fromarray(np.asarray(image)).save(file, "PNG", compress_level=level)
     return file.getvalue()

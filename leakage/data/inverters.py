@@ -1,6 +1,6 @@
-"""Networks trained beforehand to undo updates: a folder each with a card and one safetensors file. No torch.
+"""Trained attackers: networks that reconstruct pictures from an update. Each is a folder with a card and a safetensors file. No torch.
 
-Ours lie in assets/inverters; those that somebody trains here in LEAKAGE_HOME/inverters. The folder's name is the inverter's id.
+Shipped networks are in assets/inverters, networks trained on this machine in LEAKAGE_HOME/inverters. The folder's name is the network's id.
 """
 
 import json
@@ -19,110 +19,141 @@ from leakage.settings import ROOT, settings
 SHIPPED_INVERTERS = ROOT / "assets" / "inverters"
 WEIGHTS = "weights.safetensors"
 ONE_GRADIENT = (
-    "A trained attacker undoes a single gradient of one phone, and here another thing arrives. Choose FedSGD, one round and no sum."
+    "A trained attacker needs a single gradient of one phone, but these settings send something else. "
+    "Choose FedSGD, one round and no sum over phones."
 )
 
 
 @dataclass(frozen=True)
 class InverterCard:
-    """What it undoes and how well: the updates of one model, known by the hash of its weights, behind these protections.
-
-    model, checkpoint, seed   the victim as an experiment names it
-    batch                     pictures in an update
-    defenses                  id and fields of each protection, in order; empty: none
-    mse, mse_mean             mean squared error on held-out test pictures, and that of the mean training picture
-    mse_of_class              of each class the first of these
-    """
+    """What a trained attacker was trained for, and its error. It works only for updates of one model, with exactly these weights."""
 
     id: str
     folder: Path
     victim: str
+    """Hash of the weights of the attacked model."""
     model: dict[str, Any]
+    """Id and fields of the attacked model, as in an experiment."""
     checkpoint: str
+    """The attacked model's training, such as "lenet@10"; empty if it is untrained."""
     seed: int
+    """Random seed of the attacked model's initial weights."""
     data: str
+    """Name of the data set of the training pictures."""
     image_shape: tuple[int, int, int]
+    """Shape (C, H, W) of a picture."""
     num_classes: int
     defenses: tuple[dict[str, Any], ...]
+    """Id and fields of each protection, in order; empty if there is none."""
     batch: int
+    """Number of pictures in an update."""
     entries: int
+    """Number of entries of an update."""
     features: int
+    """Number of random projections of an update, which are the network's input."""
     hidden: int
+    """Width of the network's hidden layer."""
     training: dict[str, Any]
+    """The task of the training, with all settings."""
     pictures: int
+    """Number of training pictures."""
     held_out: int
+    """Number of test pictures on which the errors were measured."""
     mse: float
+    """Mean squared error of the reconstructed pictures, for pixels in [0, 1]."""
     mse_mean: float
+    """Mean squared error of the mean training picture, for comparison."""
     mse_of_class: tuple[float, ...]
+    """Mean squared error by class; -1 for a class without test pictures."""
     seconds: float
+    """Duration of the training."""
     commit: str
     torch: str
+    """Version of torch."""
     sha256: str
+    """Hash of the file with the network's weights."""
 
     @property
     def words(self) -> str:
-        """What it is for, for a list."""
+        """The model and the protections that the network was trained for, as an item of a list."""
         behind = " and ".join(part["id"].replace("_", " ") for part in self.defenses) or "no protection"
         trained = f"trained ({self.checkpoint})" if self.checkpoint else f"untrained, seed {self.seed}"
         many = f", {self.batch} pictures" if self.batch > 1 else ""
         return f"{self.model['id']} ({trained}) behind {behind}{many}"
 
 
-CARD = TypeAdapter(InverterCard)  # what a file says is checked before it is believed
+CARD = TypeAdapter(InverterCard)
 
 
 def inverters() -> dict[str, InverterCard]:
-    """Every one on this machine by its id; ours win. A damaged card is passed over."""
-    found: dict[str, InverterCard] = {}
+    """Return the card of every trained attacker on this machine, by id, without damaged cards; a shipped one replaces one trained here."""
+    cards: dict[str, InverterCard] = {}
     for folder in (SHIPPED_INVERTERS, settings().home / "inverters"):
         for path in sorted(folder.glob("*/card.json")):
             with suppress(CheckpointError):
-                found.setdefault(path.parent.name, read_inverter(path))
-    return found
+                cards.setdefault(path.parent.name, read_inverter(path))
+    return cards
 
 
 def inverters_digest() -> str:
-    """What tells the networks on this machine from those of another day: results must not be taken for those of other ones."""
+    """Return a hash of all trained attackers on this machine; results that were computed with other networks must not be reused."""
     return sha256("".join(sorted(card.sha256 for card in inverters().values())).encode()).hexdigest()[:12]
 
 
 def inverter_folder(name: str) -> Path:
-    """Where one that is trained on this machine lies."""
+    """Return the folder of a trained attacker that is trained on this machine."""
     return settings().home / "inverters" / name
 
 
 def read_inverter(path: Path) -> InverterCard:
-    """One card. Raises CheckpointError."""
+    """Read the card of a trained attacker. Raises CheckpointError if the file is missing or damaged."""
     try:
         return CARD.validate_python({**json.loads(path.read_text()), "id": path.parent.name, "folder": path.parent})
     except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
         why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a trained attacker ({why}). Delete its folder and train it anew.") from None
+        raise CheckpointError(f"{path} is no card of a trained attacker ({why}). Delete its folder and train it again.") from None
 
 
 def inverter_bytes(card: InverterCard) -> bytes:
-    """Its file, if it is the one that the card describes. Raises CheckpointError."""
+    """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
     path = card.folder / WEIGHTS
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it anew, or train that attacker again.") from None
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or train that attacker again.") from None
     if sha256(data).hexdigest() != card.sha256:
-        raise CheckpointError(f"{path} is damaged or was exchanged: it is not the file of its card. Get it anew, or train it again.")
+        raise CheckpointError(f"{path} is damaged or was exchanged: it is not the file of its card. Get it again, or train it again.")
     return data
 
 
 def fitting(cards: Iterable[InverterCard], victim: str, defenses: Sequence[dict[str, Any]], batch: int) -> InverterCard | None:
-    """The one for updates of so many pictures of this victim behind these protections (id and every field)."""
-    wanted = tuple(defenses)
-    return next((card for card in cards if (card.victim, card.defenses, card.batch) == (victim, wanted, batch)), None)
+    """Return the trained attacker for the updates of a client.
+
+    Args:
+        cards: The trained attackers to choose from.
+        victim: The hash of the model's weights.
+        defenses: Id and all fields of each protection of the client, in order.
+        batch: The number of pictures in an update.
+
+    Returns:
+        The first card that agrees in all three; None if there is no such card.
+    """
+    needed = (victim, tuple(defenses), batch)
+    return next((card for card in cards if (card.victim, card.defenses, card.batch) == needed), None)
 
 
 def missing(fits: Sequence[InverterCard], every: Sequence[InverterCard], behind: str, batch: int) -> str:
-    """Why there is none, and what to do; `fits` are of these very weights."""
+    """Return why no trained attacker fits, and what to do.
+
+    Args:
+        fits: The trained attackers for this model's weights.
+        every: All trained attackers.
+        behind: The protections in words.
+        batch: The number of pictures in an update.
+    """
     here = "; ".join(card.words for card in (fits or every)) or "none"
-    what = f"behind {behind}, {batch} picture{'s' if batch > 1 else ''} in an update" if fits else "and no other weights will do"
+    what = f"behind {behind}, with {batch} picture{'s' if batch > 1 else ''} in an update" if fits else "(other weights do not work)"
     return (
-        f"No attacker has been trained for this model's very weights {what}. On this machine: {here}. "
-        "Choose what one of these was trained for, or train one: python -m leakage train-attacker."
+        f"No attacker has been trained for the weights of this model {what}. On this machine: {here}. "
+        "Choose the settings of one of these, or train an attacker: python -m leakage train-attacker."
     )

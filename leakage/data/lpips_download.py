@@ -1,4 +1,4 @@
-"""LPIPS's networks from the host that has them, checked by their SHA-256; the smallest of them in the background. No torch."""
+"""The download of LPIPS's backbones, checked by their SHA-256; the smallest is downloaded in the background. No torch."""
 
 import hashlib
 import logging
@@ -19,36 +19,39 @@ from leakage.data.lpips_weights import BACKBONES, Backbone, choose, hub
 
 HOST = "https://download.pytorch.org/models/"
 OFF = "off"
-PATIENCE = 30  # seconds without an answer before a host counts as out of reach
+PATIENCE = 30  # seconds without a response after which a host counts as unreachable
 CHUNK = 2**16
 TELLS = {
-    "fetching": "The network that LPIPS looks through ({size} MB) is being fetched from {host}. Runs that begin after that have LPIPS.",
-    "fetched": "The network that LPIPS looks through ({size} MB) has come from {host}; its SHA-256 is right. New runs have LPIPS.",
-    "failed": "The network that LPIPS looks through ({size} MB) could not be fetched from {host}. The next start tries again.",
+    "fetching": "The network that LPIPS needs ({size} MB) is being downloaded from {host}. Runs that begin later have LPIPS.",
+    "fetched": "The network that LPIPS needs ({size} MB) was downloaded from {host}; its SHA-256 is right. New runs have LPIPS.",
+    "failed": "The network that LPIPS needs ({size} MB) could not be downloaded from {host}. The next start tries again.",
 }
-SWITCH = "LEAKAGE_LPIPS_FROM=off switches the fetching off."
+SWITCH = "LEAKAGE_LPIPS_FROM=off switches the download off."
 log = logging.getLogger(__name__)
 
 
 def source() -> str:
-    """The address of the folder with the networks, in the environment variable LEAKAGE_LPIPS_FROM, or HOST; it ends with a slash."""
-    named = os.environ.get("LEAKAGE_LPIPS_FROM", "").strip()
-    return HOST if named in ("", OFF) else named.rstrip("/") + "/"
+    """Return the address of the folder with the networks, from LEAKAGE_LPIPS_FROM, or HOST; it ends with a slash."""
+    address = os.environ.get("LEAKAGE_LPIPS_FROM", "").strip()
+    return HOST if address in ("", OFF) else address.rstrip("/") + "/"
 
 
 def download(backbone: Backbone, folder: Path) -> Path:
-    """The file of a network below `folder` (made when missing). It appears there only as a whole.
+    """Download the file of a network into a folder, which is created if necessary, and return its path.
 
-    Raises RuntimeError when what arrives is too large or does not have the SHA-256 that is expected; OSError, HTTPException when nothing
-    arrives, or it cannot be written.
+    The file appears in the folder when it is complete and checked.
+
+    Raises:
+        RuntimeError: If the response is too large or has another SHA-256.
+        OSError, HTTPException: If there is no response, or the file cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.sha256(), 0
     request = urllib.request.Request(source() + backbone.file, headers={"User-Agent": "gradient-leakage-explorer"})
     with NamedTemporaryFile(dir=folder, prefix=".", suffix=".part", delete=False) as file:
         try:
-            with closing(urllib.request.urlopen(request, timeout=PATIENCE)) as answer:
-                while chunk := answer.read(CHUNK):
+            with closing(urllib.request.urlopen(request, timeout=PATIENCE)) as response:
+                while chunk := response.read(CHUNK):
                     size += len(chunk)
                     if size > 2 * backbone.megabytes * 2**20:
                         raise RuntimeError(f"{request.full_url} is larger than the {backbone.megabytes} MB that are expected")
@@ -68,25 +71,25 @@ def download(backbone: Backbone, folder: Path) -> Path:
 
 
 class LpipsDownload:
-    """Fetches the smallest network once, in a thread that holds up neither the start nor the end of its process.
+    """The download of the smallest network, in a daemon thread, so that neither the start nor the end of the process waits for it."""
 
-    state   idle while none is needed; then what becomes of it
-    """
+    state: Literal["idle", "fetching", "fetched", "failed"]
+    """The state of the download; "idle" also if no download is needed."""
 
     def __init__(self) -> None:
-        self.state: Literal["idle", "fetching", "fetched", "failed"] = "idle"
+        self.state = "idle"
         self.backbone = BACKBONES[-1]
         self.reason = ""
 
     def begin(self) -> None:
-        """Fetch it, unless that is switched off."""
+        """Start the download in a thread, unless LEAKAGE_LPIPS_FROM switches it off."""
         if os.environ.get("LEAKAGE_LPIPS_FROM", "").strip() != OFF:
             threading.Thread(target=self.fetch, name="lpips", daemon=True).start()
 
     def fetch(self) -> None:
-        """Fetch it now, unless a network is here, a damaged one lies in its place, or LPIPS is not installed. A failure is logged once."""
-        here, _, damaged = choose(hub())
-        if here or damaged or not find_spec("lpips"):
+        """Download the network, unless a network is here, a damaged file is in its place, or LPIPS is not installed; log a failure."""
+        backbone, _, problems = choose(hub())
+        if backbone or problems or not find_spec("lpips"):
             return
         self.state = "fetching"
         try:
@@ -101,7 +104,7 @@ class LpipsDownload:
 
     @property
     def words(self) -> str:
-        """What the page says beside a run without LPIPS; nothing where nothing is fetched."""
+        """The sentence that pages show beside a run without LPIPS; empty if the state is idle."""
         if self.state == "idle":
             return ""
         host = urlsplit(source()).netloc or source()
@@ -110,5 +113,5 @@ class LpipsDownload:
 
 @cache
 def lpips_download() -> LpipsDownload:
-    """The one of this process."""
+    """Return the download of this process."""
     return LpipsDownload()

@@ -1,4 +1,4 @@
-"""The networks LPIPS looks through: which files hold them, where they may lie, and whether a file is what its name says. No torch."""
+"""The backbones of LPIPS (networks with ImageNet weights): where their files can be, and the check of a file's SHA-256. No torch."""
 
 import hashlib
 import os
@@ -11,29 +11,32 @@ from leakage.data.datasets import data_folder
 
 @dataclass(frozen=True)
 class Backbone:
-    """One network with torchvision's ImageNet weights. `sha256` is that of its file, or how it begins, as the file's own name says."""
+    """A network with torchvision's ImageNet weights."""
 
-    net: str  # as LPIPS calls it
+    net: str
+    """The name of the network in LPIPS."""
     title: str
     file: str
     sha256: str
+    """The SHA-256 of the file, or the digits with which it begins."""
     megabytes: int
-    other: tuple[str, str] | None = None  # another file with the same features, below the data folder, and its SHA-256
+    other: tuple[str, str] | None = None
+    """Another file with the same features, below the data folder, and its SHA-256."""
 
     @property
     def command(self) -> str:
-        """What fetches it."""
+        """The command that downloads the file."""
         return f"python -m leakage fetch lpips-{self.net}"
 
     def places(self, hub: Path) -> list[tuple[Path, str]]:
-        """Every path where it is looked for, with what its SHA-256 must begin with; `hub` is torch's own folder of downloads."""
-        available_nets = [(data_folder() / "lpips" / self.file, self.sha256), (hub / self.file, self.sha256)]
+        """Return every path where the file can be, with the beginning of its SHA-256; `hub` is torch's folder of downloads."""
+        candidates = [(data_folder() / "lpips" / self.file, self.sha256), (hub / self.file, self.sha256)]
         if self.other:
-            available_nets.append((data_folder() / self.other[0], self.other[1]))
-        return available_nets
+            candidates.append((data_folder() / self.other[0], self.other[1]))
+        return candidates
 
 
-BACKBONES = (  # in the order of preference: the net its authors recommend, the one most papers also print, the smallest
+BACKBONES = (  # in the order of preference: recommended by the authors of LPIPS, also reported by most papers, smallest
     Backbone("alex", "AlexNet", "alexnet-owt-7be5be79.pth", "7be5be79", 244),
     Backbone("vgg", "VGG-16", "vgg16-397923af.pth", "397923af", 553),
     Backbone(
@@ -48,31 +51,47 @@ BACKBONES = (  # in the order of preference: the net its authors recommend, the 
 
 
 def hub() -> Path:
-    """Torch's own folder of downloads, where torch.hub looks too."""
+    """Return torch's folder of downloads, which torch.hub uses."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("TORCH_HOME") or f"{cache}/torch").expanduser() / "hub" / "checkpoints"
 
 
 def available_nets() -> str:
-    """The nets that have a file here, genuine or not: results with LPIPS and without must not be taken for each other."""
-    return "+".join(backbone.net for backbone in BACKBONES if any(path.is_file() for path, _ in backbone.places(hub()))) or "no LPIPS"
+    """Return the names of the networks that have a file on this machine, joined by +, or "no LPIPS"; the files are not checked.
+
+    The names are part of what a result depends on, so that results with LPIPS and results without it are kept apart.
+    """
+    folder = hub()
+    nets = [backbone.net for backbone in BACKBONES if any(path.is_file() for path, _ in backbone.places(folder))]
+    return "+".join(nets) or "no LPIPS"
 
 
 def choose(hub: Path) -> tuple[Backbone | None, Path | None, str]:
-    """The first backbone of BACKBONES that is here and genuine, its file, and a sentence on files that are not what they should be."""
-    wrong: list[str] = []
+    """Choose the first backbone in BACKBONES that has a valid file.
+
+    Args:
+        hub: Torch's folder of downloads.
+
+    Returns:
+        The backbone and its file, both None if there is no valid file, and sentences about the invalid files that were found before.
+    """
+    problems: list[str] = []
     for backbone in BACKBONES:
         for path, prefix in backbone.places(hub):
             problem = complaint(path, prefix, backbone.command)
             if problem is None:
-                return backbone, path, " ".join(wrong)
+                return backbone, path, " ".join(problems)
             if problem:
-                wrong.append(problem)
-    return None, None, " ".join(wrong)
+                problems.append(problem)
+    return None, None, " ".join(problems)
 
 
 def complaint(path: Path, prefix: str, command: str) -> str | None:
-    """None for a genuine file, "" where there is none, else one sentence naming the file, the expectation and the remedy."""
+    """Check that the SHA-256 of a file begins with a prefix.
+
+    Returns:
+        None if it does; an empty text if there is no file; otherwise a sentence with the file, the expectation and the command to run.
+    """
     try:
         stat = path.stat()
         digest = _digest(path, stat.st_mtime_ns, stat.st_size)
@@ -88,6 +107,6 @@ def complaint(path: Path, prefix: str, command: str) -> str | None:
 
 @lru_cache(maxsize=8)
 def _digest(path: Path, _stamp: int, _size: int) -> str:
-    """SHA-256; computed anew only when the file has changed."""
+    """Return the SHA-256 of a file; the cache is used until the file's time or size changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Files inside installed packages, found without importing these: that takes seconds."""
+"""Files inside installed packages, found without the import of the package, which can take seconds."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,7 +7,7 @@ from leakage.data.errors import PictureError
 
 
 def package_file(package: str, file: str) -> Path:
-    """The path of a file inside an installed package. Raises PictureError."""
+    """Return the path of a file inside an installed package. Raises PictureError if it is missing."""
     spec = find_spec(package)
     for folder in (spec and spec.submodule_search_locations) or ():
         if (Path(folder) / file).is_file():

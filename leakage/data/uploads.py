@@ -1,4 +1,4 @@
-"""Uploads as they arrive from strangers: each is decoded in a process with limits, and answered with a PNG or a sentence. No torch."""
+"""The check of uploads: each file is decoded by a separate process with limited time and memory. No torch."""
 
 import subprocess
 import sys
@@ -8,24 +8,32 @@ from leakage.data.decoder import MAX_BYTES, REFUSED
 from leakage.data.errors import PictureError
 from leakage.settings import PACKAGE
 
-NAME = 60  # letters of a file's name that a sentence repeats
-PATIENCE = 15.0  # seconds for one file: its process has 4 of its own, and waits for others on a busy machine
-AT_ONCE = threading.BoundedSemaphore(2)  # a class that uploads together must not take all of the memory
+NAME = 60  # letters of a file's name that messages repeat
+PATIENCE = 15.0  # seconds for a file: its process may use 4 seconds of processor time, and waits for others on a busy machine
+AT_ONCE = threading.BoundedSemaphore(2)  # so that the simultaneous uploads of a class do not use all of the memory
 
 
 def check_upload(data: bytes, name: str) -> bytes:
-    """An upload as `decoder.decode` makes it, whatever the file does to what decodes it. Raises PictureError with one sentence."""
+    """Return an upload as a PNG of its central square: see `decode`, which runs in a separate process.
+
+    Args:
+        data: The content of the file.
+        name: The name of the file, for messages.
+
+    Raises:
+        PictureError: If the file is no allowed picture, or takes too much time or memory; the message is a sentence for pages.
+    """
     name = printable(name)[:NAME] or "Your picture"
-    if len(data) > MAX_BYTES:  # no process for it
+    if len(data) > MAX_BYTES:  # needs no process
         raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
-    command = [sys.executable, "-m", "leakage.data.decoder"]  # the name goes by stdin: others can read arguments
+    command = [sys.executable, "-m", "leakage.data.decoder"]  # the name goes to stdin, because other users can read arguments
     try:
         with AT_ONCE:
             done = subprocess.run(
                 command, input=name.encode() + b"\n" + data, capture_output=True, cwd=PACKAGE.parent, timeout=PATIENCE, check=False
             )
     except OSError as error:
-        raise PictureError(f"{name} could not be looked at: this machine is too busy ({error}). Try again in a minute.") from None
+        raise PictureError(f"{name} could not be checked, because this machine is too busy ({error}). Try again in a minute.") from None
     except subprocess.TimeoutExpired:
         raise PictureError(f"{name} could not be decoded in {PATIENCE:.0f} seconds. Save it again as PNG and upload that.") from None
     if done.returncode == REFUSED:
@@ -36,7 +44,7 @@ def check_upload(data: bytes, name: str) -> bytes:
 
 
 def printable(name: str) -> str:
-    """A file's name in one line, without what cannot be printed or turns the writing round.
+    """Return a file's name as a single line, without characters that cannot be printed or that reverse the direction of writing.
 
     >>> printable("exe\u202egnp.png")
     'exegnp.png'

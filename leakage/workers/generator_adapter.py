@@ -59,4 +59,4 @@ def of_others(data: bytes, network: nn.Module, name: str) -> Params:
         return dict(zip(network.state_dict(), weights.values(), strict=True))
     except (ValueError, AttributeError, EOFError, RuntimeError, pickle.UnpicklingError) as error:
         why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{name} holds no weights of this generator ({why}). Get it anew, or choose another generator.") from None
+        raise CheckpointError(f"{name} holds no weights of this generator ({why}). Get it again, or choose another generator.") from None

@@ -401,7 +401,7 @@ def change_card(folder: Path, name: str = "digits", **fields: object) -> None:
 def test_damaged_weights_are_a_sentence(folder: Path) -> None:
     path = folder / "digits.safetensors"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(CheckpointError, match=r"is damaged or was exchanged: its sha256 begins with .* Get it anew, or choose another"):
+    with pytest.raises(CheckpointError, match=r"is damaged or was exchanged: its sha256 begins with .* Get it again, or choose another"):
         moments(Part(id="ggl"), watched(smooth(side=28)))
     path.unlink()
     with pytest.raises(CheckpointError, match=r"cannot be read .* choose another generator"):

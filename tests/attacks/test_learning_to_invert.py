@@ -138,11 +138,11 @@ def test_the_threat_model_table_is_told_what_the_network_was_trained_on_and_behi
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"seed": 2}, "no other weights will do"),
-        ({"size": 32}, "no other weights will do"),
+        ({"seed": 2}, "other weights do not work"),
+        ({"size": 32}, "other weights do not work"),
         ({"defenses": (Part(id="pruning"),)}, "behind Pruning"),
-        ({"protocol": Part(id="fedavg")}, "undoes a single gradient"),
-        ({"rounds": 2}, "undoes a single gradient"),
+        ({"protocol": Part(id="fedavg")}, "needs a single gradient"),
+        ({"rounds": 2}, "needs a single gradient"),
     ],
 )
 def test_without_a_fitting_network_a_sentence_says_why_and_what_to_do(change: dict[str, object], words: str) -> None:
@@ -175,7 +175,7 @@ def test_one_of_this_machine_is_listed_beside_ours(own: Path) -> None:
     assert {"mine", "lenet-mnist-plain", "lenet-mnist-ada_defense"} == set(inverters())
     (own / "card.json").write_text("{}")
     assert "mine" not in inverters()
-    with pytest.raises(CheckpointError, match=r"is no card of a trained attacker .* train it anew"):
+    with pytest.raises(CheckpointError, match=r"is no card of a trained attacker .* train it again"):
         read_inverter(own / "card.json")
 
 

@@ -133,8 +133,8 @@ def test_another_architecture_and_another_shape_are_sentences(home: Path) -> Non
     ("changed", "sentence"),
     [
         ({"checkpoint": "ours"}, "'ours' is not on this machine"),
-        ({"checkpoint": "theirs@3"}, "'theirs@3' is not on this machine; here are .*ours.* each with @"),
-        ({"checkpoint": "ours@4"}, "ours was not kept after 4 rounds; there are ours@3"),
+        ({"checkpoint": "theirs@3"}, "'theirs@3' is not on this machine; expected is one of .*ours.*, followed by @"),
+        ({"checkpoint": "ours@4"}, "ours was not saved after 4 rounds; there are ours@3"),
         ({"checkpoint": "../ours@3"}, "not on this machine"),
         ({"checkpoint": "ours@3", "model": Part(id="mlp")}, "ours was trained with model lenet, given was mlp. Set model to lenet"),
         ({"checkpoint": "ours@3", "model": Part(id="lenet", fields={"normalise": "mnist"})}, "with normalise none, given was mnist"),

@@ -202,7 +202,7 @@ def test_a_file_cut_short_is_named_and_spoils_no_other_set(folder: Path, place: 
 
 def test_a_label_that_no_class_has_is_damage(folder: Path) -> None:
     put(folder / "cifar10/test_batch.bin", binary([*LABELS[:-1], 10]))
-    with pytest.raises(PictureError, match="expected labels from 0 to 9, it holds 0 to 10"):
+    with pytest.raises(PictureError, match="expected labels from 0 to 9, got 0 to 10"):
         find("cifar10", "0")
 
 

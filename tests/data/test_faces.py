@@ -73,7 +73,7 @@ def test_the_olivetti_faces_are_read_as_they_were_written(folder: Path, packed: 
 )
 def test_a_damaged_file_is_named_with_what_to_do(folder: Path, data: bytes) -> None:
     path = put_olivetti(folder, data)
-    with pytest.raises(PictureError, match=rf"{path.name} is damaged or cut short .*: delete it, and put a whole one there\."):
+    with pytest.raises(PictureError, match=rf"{path.name} is damaged or cut short .*: delete it, and put a complete file there\."):
         datasets()["faces"].items()
 
 

@@ -242,7 +242,7 @@ def test_a_sheet_is_one_row_of_pixels_and_comes_back_exactly(channels: int, mode
 def test_a_sheet_says_what_it_cannot_hold() -> None:
     with pytest.raises(ValueError, match=r"expected uint8 .* got float32"):
         sheet(np.zeros((1, 8, 8, 3), np.float32))
-    with pytest.raises(PictureError, match="24 pixels wide does not hold 5 pictures"):
+    with pytest.raises(PictureError, match="24 pixels wide does not contain 5 pictures"):
         tiles(sheet(np.zeros((3, 8, 8, 3), np.uint8)), 5)
     with pytest.raises(PictureError, match="damaged"):
         tiles(b"no sheet", 1)

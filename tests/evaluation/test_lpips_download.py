@@ -94,7 +94,7 @@ def test_after_the_first_start_lpips_is_there_and_a_second_start_asks_nobody(hos
     assert host.asked == [f"/models/{SQUEEZE.file}"]
     assert [file.name for file in (folder / "lpips").iterdir()] == [SQUEEZE.file]
     assert perceptual().net == "squeeze"
-    assert first.words.startswith(f"The network that LPIPS looks through (5 MB) has come from 127.0.0.1:{host.server.server_port}; ")
+    assert first.words.startswith(f"The network that LPIPS needs (5 MB) was downloaded from 127.0.0.1:{host.server.server_port}; ")
     assert first.words.endswith("New runs have LPIPS.")
     second = LpipsDownload()
     second.begin()
@@ -130,7 +130,7 @@ def test_without_a_network_it_stays_off_and_the_page_says_so(folder: Path, monke
         one.begin()
         ended(one)
     assert one.state == "failed"
-    assert "could not be fetched from 127.0.0.1:" in one.words
+    assert "could not be downloaded from 127.0.0.1:" in one.words
     assert one.reason not in one.words  # that is for the log
     assert "Connection refused" in one.reason
     assert perceptual().words.startswith("LPIPS off: backbone not on this machine.")
@@ -154,7 +154,7 @@ def test_a_host_that_never_answers_holds_up_neither_the_start_nor_the_end(folder
         deadline = time.monotonic() + 5
         while one.state == "idle" and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert "is being fetched from 127.0.0.1:" in one.words
+        assert "is being downloaded from 127.0.0.1:" in one.words
         assert ended(one).state == "failed"
         assert "timed out" in one.reason
 

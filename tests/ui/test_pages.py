@@ -77,7 +77,7 @@ def test_what_becomes_of_the_network_that_lpips_lacks_is_said_below_a_run(
     quiet = words(visit())
     monkeypatch.setattr(state, "state", "fetched")
     assert "LEAKAGE_LPIPS_FROM" not in quiet
-    assert "has come from download.pytorch.org; its SHA-256 is right" in words(visit())
+    assert "was downloaded from download.pytorch.org; its SHA-256 is right" in words(visit())
 
 
 def test_no_picture_stands_beside_settings_that_did_not_make_it(door: Service, visit: Open) -> None:
