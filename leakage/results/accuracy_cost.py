@@ -242,7 +242,7 @@ def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
 
 
 def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Run | None:
-    """Return this machine's latest run of the training behind these protections that today's code computed on the CPU.
+    """Return this machine's latest run of the training behind these protections with today's code, on any device.
 
     A finished run comes before a later run in another state. None if there is no such run.
     """

@@ -18,8 +18,8 @@ from leakage.runs.trained_models import MB, SHARE
 from leakage.settings import Settings
 
 HOUR, DAY = 3600.0, 24 * 3600.0
-WHOLE = "{} is not damaged, or not there yet."
-HERE = 60.0  # seconds after its last sign of life during which a server counts as running
+NOT_DAMAGED = "{} is not damaged, or not there yet."
+SERVER_TIMEOUT = 60.0  # seconds after its last sign of life during which a server counts as running
 FILES = ("experiment.json", "curves.csv", "final.png")
 COLUMNS = ("id", "kind", "status", "asked", "seconds", "how")
 log = logging.getLogger("leakage")
@@ -42,11 +42,11 @@ def perform(given: argparse.Namespace, config: Settings) -> None:
 
     Raises:
         FileExistsError: the folder of an export is not empty.
-        BrokenHomeError: the store cannot be repaired.
+        BrokenHomeError: the store is damaged and cannot be saved now, or cannot be opened.
     """
     if given.action == "repair":
         salvaged = save_if_damaged(config, seconds=HOUR)
-        log.info("%s", salvaged.words(config) if salvaged else WHOLE.format(config.store))
+        log.info("%s", salvaged.words(config) if salvaged else NOT_DAMAGED.format(config.store))
         return
     store = Store(config.store, max_mb=config.store_mb)
     try:
@@ -77,9 +77,9 @@ def status(store: Store, config: Settings) -> Iterator[str]:
     used = (1 - store.housekeeping.free()) * (1 - SHARE) * config.store_mb
     waiting = [now - run.created for run in runs if run.status == "queued"]
     seen = list(store.owners().values())
-    heard = now - float(store.note(SERVER) or 0)
+    silent = now - float(store.note(SERVER) or 0)
     yield f"home      {config.home}"
-    yield f"server    {'here' if heard < HERE else 'not here'}, {store.note(SLOTS) or config.slots} slots"
+    yield f"server    {'here' if silent < SERVER_TIMEOUT else 'not here'}, {store.note(SLOTS) or config.slots} slots"
     free = shutil.disk_usage(config.home).free / 2**30
     yield f"store     {used:.0f} of {(1 - SHARE) * config.store_mb:.0f} MB; {free:.1f} GB free on the disk"
     if kept := kept_aside(config):

@@ -52,7 +52,7 @@ class Answer:
     idle: dict[str, str] = field(default_factory=dict)
     """For the id of each attack that does not apply here, the reason. Such an attack was not tried."""
     control: Control | None = None
-    """The results on the same pictures without protection; None if the question names no protection."""
+    """The results on the same pictures without protection; None if there are no control runs."""
     labels: LabelsRead | None = None
     """The number of pictures whose label was predicted; None while no run has predicted any."""
     promise: Promise | None = None
@@ -217,7 +217,7 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     cells = dict[str, Cell]()
     for attacker in nearest(asked, known).attackers.values():
         before = cells.get(attacker.attack.id)
-        if attacker.who in permitted and (before is None or reach(attacker.cell) > reach(before)):
+        if attacker.strategy in permitted and (before is None or reach(attacker.cell) > reach(before)):
             cells[attacker.attack.id] = attacker.cell
     *fractions, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
     further = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}

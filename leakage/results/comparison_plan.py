@@ -16,13 +16,15 @@ MAX_ATTACKS = 4  # the most attacks on a variant
 KNOWLEDGE = {"both": (False, True), "adaptive": (True,), "naive": (False,)}  # choice -> whether each attacker is adaptive
 
 
-def plan(base: Experiment, variants: Sequence[Variant], who: str, known: Catalog, *, seeds: int = 1) -> tuple[list[Experiment], list[str]]:
+def plan(
+    base: Experiment, variants: Sequence[Variant], attackers: str, known: Catalog, *, seeds: int = 1
+) -> tuple[list[Experiment], list[str]]:
     """Return the experiments of a comparison, each once, and sentences on everything that is left out.
 
     Args:
         base: the experiment that all variants change.
         variants: the variants.
-        who: the choice of attackers: a key of KNOWLEDGE, or WORST for the strongest attackers of each variant.
+        attackers: the choice of attackers: a key of KNOWLEDGE, or WORST for the strongest attackers of each variant.
         known: the plug-ins.
         seeds: how many random seeds, of SEEDS; fewer are used where all would be more than MAX_RUNS runs.
     """
@@ -36,7 +38,9 @@ def plan(base: Experiment, variants: Sequence[Variant], who: str, known: Catalog
     most = min(MAX_ATTACKS, max(1, MAX_RUNS // max(1, seeds * len(able))))
     planned, left = dict[str, Experiment](), list[str]()
     for title, changed in able:
-        attacked = worst_case.strongest_attacks(changed, known)[:most] if who == WORST else chosen_attackers(changed, who, known)
+        attacked = (
+            worst_case.strongest_attacks(changed, known)[:most] if attackers == WORST else chosen_attackers(changed, attackers, known)
+        )
         more = planned | {experiment.digest(): experiment for experiment in attacked}
         if len(more) > MAX_RUNS:
             left.append(title)
@@ -67,8 +71,8 @@ def queue_order(experiments: Sequence[Experiment]) -> list[int]:
     return sorted(range(len(experiments)), key=lambda index: (not experiments[index].assume.adaptive, ways[index]))
 
 
-def chosen_attackers(experiment: Experiment, who: str, known: Catalog) -> list[Experiment]:
+def chosen_attackers(experiment: Experiment, attackers: str, known: Catalog) -> list[Experiment]:
     """Return an experiment once for every chosen attacker (adaptive, naive or both); once where the two do the same."""
-    knowledge = (True,) if attacker(experiment, known) == "both" else KNOWLEDGE[who]
+    knowledge = (True,) if attacker(experiment, known) == "both" else KNOWLEDGE[attackers]
     naive = experiment.assume.model_copy(update={"adaptive": False, "strategy": ""})
     return [experiment.model_copy(update={"assume": experiment.assume if adaptive else naive}) for adaptive in knowledge]

@@ -21,7 +21,7 @@ class Attacker:
 
     attack: Part
     """The attack, with the fields with which it was measured."""
-    who: str
+    strategy: str
     """"naive", "imitate" for the first of a protection's strategies, or the name of another strategy."""
     cell: Cell
     """Its results."""
@@ -38,9 +38,9 @@ class Nearest:
     attackers: dict[tuple[str, str], Attacker] = field(default_factory=dict)
     """Every attacker of these rows, by attack and strategy, with the furthest that it came."""
 
-    def reached(self, attack: str, who: str) -> Cell | None:
+    def reached(self, attack: str, strategy: str) -> Cell | None:
         """Return how far this attacker came; None if it was not measured."""
-        found = self.attackers.get((attack, who))
+        found = self.attackers.get((attack, strategy))
         return found.cell if found else None
 
 
@@ -56,18 +56,18 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
     lines = _lines(scene.lines, asked, known)
     found: dict[tuple[str, str], Attacker] = {}
     for line in lines:
-        for attack, who, cell in _cells(line):
-            before = found.get((attack, who))
+        for attack, strategy, cell in _cells(line):
+            before = found.get((attack, strategy))
             if before is None or reach(cell) > reach(before.cell):
-                found[attack, who] = Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), who, cell)
+                found[attack, strategy] = Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), strategy, cell)
     return Nearest(scene, tuple(lines), found)
 
 
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
-    """Choose the table for an experiment.
+    """Choose the table for an experiment; None if there are no tables.
 
-    For clients that train locally it is the table of such clients, for other data the table of pictures of the same kind, and by default
-    the first table, of photographs. None if there are no tables.
+    It is the first table with a matching protocol (local training or not) and, without local training, with pictures of the same kind. If
+    there is none, it is the first table, of photographs.
     """
     found = scenes(known)
     trains = known.protocols.get(asked.protocol.id).trains_locally
@@ -139,6 +139,6 @@ def _cells(line: Line) -> Iterator[tuple[str, str, Cell]]:
         knowing = dict(zip([IMITATE, *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))
         naive = duel.naive if duel.naive and "psnr" in duel.naive else None
         cells: dict[str, Cell | None] = {NAIVE: naive, **(knowing or {IMITATE: naive})}
-        for who, cell in cells.items():
+        for strategy, cell in cells.items():
             if reached := cell if cell and "psnr" in cell else naive:
-                yield attack, who, reached
+                yield attack, strategy, reached

@@ -42,13 +42,13 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
     entries = [entry for entry in known.attacks if entry.id in attacks and fits(entry, asked)]
 
     def strength(pair: tuple[AttackEntry, str]) -> Priority:
-        entry, who = pair
+        entry, strategy = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         unmeasured = entry.id not in {attack for attack, _ in rows.attackers}
-        return Priority(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, who))
+        return Priority(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, strategy))
 
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
-    experiments = [_attacked(asked, attacks[entry.id], who).resolve(known) for entry, who in pairs]
+    experiments = [_attacked(asked, attacks[entry.id], strategy).resolve(known) for entry, strategy in pairs]
     return [each for each in experiments if not warnings(each, known)]  # a setting without effect would repeat another experiment
 
 
@@ -91,15 +91,15 @@ def fits(entry: AttackEntry, asked: Experiment) -> bool:
     return all(facts[about] in allowed for about, allowed in entry.fits.items())
 
 
-def _attacked(asked: Experiment, attack: Part, who: str) -> Experiment:
-    strategy = "" if who in (NAIVE, IMITATE) else who
-    assume = asked.assume.model_copy(update={"adaptive": who != NAIVE, "strategy": strategy})
+def _attacked(asked: Experiment, attack: Part, name: str) -> Experiment:
+    strategy = "" if name in (NAIVE, IMITATE) else name
+    assume = asked.assume.model_copy(update={"adaptive": name != NAIVE, "strategy": strategy})
     return asked.model_copy(update={"attack": attack, "assume": assume})
 
 
-def _reached(rows: Nearest, attack: str, who: str) -> Reach:
-    """Return how far an attacker came in these rows; UNMEASURED if it was not measured. `who` is a name of `attackers`."""
-    cell = rows.reached(attack, who)
+def _reached(rows: Nearest, attack: str, name: str) -> Reach:
+    """Return how far an attacker came in these rows; UNMEASURED if it was not measured. `name` is one of `attackers`."""
+    cell = rows.reached(attack, name)
     return reach(cell) if cell else UNMEASURED
 
 

@@ -112,5 +112,5 @@ def _measured(question: Question, known: Catalog) -> list[str]:
 
 def _attack_words(attacker: Attacker, scene: MeasuredScene, known: Catalog) -> str:
     """Return the short name of a precomputed result's attack, and over how many rounds it averages, if it averages."""
-    rounds = f" over {scene.recipe['watched']} rounds" if attacker.who in averaging(known) else ""
+    rounds = f" over {scene.recipe['watched']} rounds" if attacker.strategy in averaging(known) else ""
     return f"{known.attacks.get(attacker.attack.id).short}{rounds}"
