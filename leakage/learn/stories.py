@@ -75,7 +75,7 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
     """
     door = front_door()
     run = recordings.load(door.film)
-    steps = [run.columns["step"][place] for place in run.film.places]
+    steps = [run.columns["step"][index] for index in run.film.places]
     received: Any = run.meta["received"]
     return {
         "film": {

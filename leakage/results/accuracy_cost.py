@@ -53,7 +53,7 @@ class Cost:
     recipe: str = ""
     """The model, data and rounds of the training, in words; empty where there is no table."""
     blank: str = "not measured"
-    """Why there is no accuracy; empty where there is one."""
+    """Why there is no accuracy; empty if there is an accuracy."""
     accuracies: tuple[float, ...] = ()
     """The accuracy on the test pictures, for each seed."""
     difference: str = ""
@@ -78,7 +78,7 @@ UNKNOWN = Cost()
 
 @dataclass(frozen=True)
 class Trained:
-    """The measured result of a training: an accuracy for each seed, and its epsilon if a protection promises one."""
+    """The measured result of a training: an accuracy for each seed, and its epsilon if a protection promises any."""
 
     accuracies: tuple[float, ...]
     privacy: TrainingPrivacy | None = None

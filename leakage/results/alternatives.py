@@ -49,7 +49,7 @@ def alternatives(
     rows = nearest(asked, known)
     lines = [line for line in matrix(known) if line.duels]
     others = [line for line in rows.lines if line not in lines]
-    return [one for line in [*others, *lines] if (one := _alternative(line, rows, reader, known, named))]
+    return [row for line in [*others, *lines] if (row := _alternative(line, rows, reader, known, named))]
 
 
 def _alternative(line: Line, rows: Nearest, reader: RunReader, known: Catalog, named: Callable[[str], str]) -> Alternative | None:

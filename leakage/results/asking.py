@@ -70,7 +70,7 @@ def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
-    """Return whether an experiment is a control among these: it has no protection, and others have one."""
+    """Return whether an experiment is a control among these: it has no protection, and another has some."""
     return not experiment.defenses and any(other.defenses for other in asked)
 
 

@@ -136,13 +136,13 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
 
 
 def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """Return whether every pair of protections and attack occurs once for each attacker, and several protections meet several attacks.
+    """Return whether no pair of protections and attack occurs twice with the same attacker, and several protections meet several attacks.
 
     A table of protections and attacks then has a cell for every run.
     """
-    met = [(tuple(part.model_dump_json() for part in one.defenses), one.attack.id) for one in experiments]
+    met = [(tuple(part.model_dump_json() for part in each.defenses), each.attack.id) for each in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
-    once = len({(pair, attacker(one, known)) for pair, one in zip(met, experiments, strict=True)}) == len(experiments)
+    once = len({(pair, attacker(each, known)) for pair, each in zip(met, experiments, strict=True)}) == len(experiments)
     return once and len(pairs) > max(len(stacks), len(attacks))
 
 

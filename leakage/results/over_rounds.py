@@ -1,4 +1,4 @@
-"""The leakage of many rounds beside that of one, as precomputed in assets/rounds.json: PSNR and epsilon by number of rounds."""
+"""The leakage of many rounds beside that of a single round, as precomputed in assets/rounds.json: PSNR and epsilon by number of rounds."""
 
 import math
 from collections.abc import Sequence
