@@ -55,10 +55,10 @@ def privacy_budget(federation: Federation, weights: Params) -> PrivacyBudget | N
     return None
 
 
-def budget_words(epsilon: float | None, delta: float, unit: str, assumption: str) -> str:
+def budget_sentence(epsilon: float | None, delta: float, unit: str, assumption: str) -> str:
     """Return a sentence that states a privacy budget.
 
-    >>> budget_words(4.387, 1e-5, "one picture", "every upload is counted")
+    >>> budget_sentence(4.387, 1e-5, "one picture", "every upload is counted")
     'Privacy budget: epsilon 4.39 at delta 1e-05, for one picture; every upload is counted.'
     """
     if epsilon is None:

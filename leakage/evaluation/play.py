@@ -24,7 +24,7 @@ from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
 PER_SECOND = 10.0  # frames per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
-SHARE = 0.02  # the largest fraction of the time that is spent on frames
+FRACTION = 0.02  # the largest fraction of the time that is spent on frames
 NO_GRADIENT = (
     "This model passes no gradient on for these pictures: the update is zero, so there is nothing to attack, whatever protects it. "
     "Choose another activation, other weights, fewer layers, or other pictures."
@@ -128,9 +128,9 @@ class FrameLimiter:
     A Snapshot with an event or views always becomes a Frame.
     """
 
-    def __init__(self, referee: Referee | BlindReferee, per_second: float, share: float) -> None:
+    def __init__(self, referee: Referee | BlindReferee, per_second: float, fraction: float) -> None:
         self.referee = referee
-        self.pause, self.share, self.due = 1 / per_second, share, 0.0
+        self.pause, self.fraction, self.due = 1 / per_second, fraction, 0.0
         self.last: Snapshot | None = None
         self.best: Snapshot | None = None  # a copy, because the attack may go on changing the tensors that it yields
 
@@ -144,7 +144,7 @@ class FrameLimiter:
         if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
             note = {name: value for name, value in last.note.items() if name != "event"}  # the frame of that moment has shown the event
             self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
-        self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.share)
+        self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.fraction)
         return frame
 
     def final(self, *, stopped: bool) -> Frame:
@@ -167,7 +167,7 @@ def play(prepared: PreparedAttack, *, should_stop: Callable[[], bool] = lambda: 
         per_second: the largest number of Frames per second.
     """
     snapshots = prepared.attack.run(prepared.seen, generator(prepared.federation.seed, "attack"))
-    yield from run_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, SHARE), should_stop))
+    yield from run_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, FRACTION), should_stop))
 
 
 def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Callable[[], bool] = lambda: False) -> Iterator[Frame]:
@@ -180,7 +180,7 @@ def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Cal
         should_stop: called at every step; the run ends early when it returns True.
     """
     snapshots = attack.run(seen, generator(seed, "attack"))
-    yield from run_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, SHARE), should_stop))
+    yield from run_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, FRACTION), should_stop))
 
 
 def _frames(snapshots: Iterator[Snapshot], limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
@@ -213,7 +213,7 @@ def _frames_together(
 ) -> Iterator[tuple[int, Frame]]:
     rngs = [generator(prepared.federation.seed, "attack") for prepared in attacks]
     snapshots = attacks[0].attack.run_batched([prepared.seen for prepared in attacks], rngs)
-    running = {index: FrameLimiter(prepared.referee(), per_second, SHARE / len(attacks)) for index, prepared in enumerate(attacks)}
+    running = {index: FrameLimiter(prepared.referee(), per_second, FRACTION / len(attacks)) for index, prepared in enumerate(attacks)}
     for index, snapshot in snapshots:
         if index not in running:
             continue

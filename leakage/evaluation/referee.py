@@ -17,7 +17,7 @@ from leakage.evaluation.verdict import Reference, unknown, verdict
 from leakage.evaluation.views import draw_view
 
 PAUSE = 0.5  # seconds between two measurements of SSIM at least
-SHARE = 0.02  # the largest fraction of the time that is spent on these measurements
+FRACTION = 0.02  # the largest fraction of the time that is spent on these measurements
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Referee:
             if not final:
                 del judged["each"]
             scores |= listed(measured, self.baselines.reference)
-            self.due = now + max(PAUSE, (time.perf_counter() - now) / SHARE)
+            self.due = now + max(PAUSE, (time.perf_counter() - now) / FRACTION)
         if final:
             scores |= distances(self.seen, guess[self.order.argsort()], y)
             raw = snapshot.x.detach().cpu()[self.order]

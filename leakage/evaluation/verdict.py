@@ -93,15 +93,15 @@ class Clarity(NamedTuple):
     """The way to an exact copy, less half of the mean rank: it decides between pictures of the same word."""
 
     @classmethod
-    def of(cls, weaker: int, way: float, place: float) -> "Clarity":
+    def of(cls, weaker: int, way: float, rank: float) -> "Clarity":
         """Return the key of a picture.
 
         Args:
             weaker: the number of words of the rule that are stronger than the picture's word.
             way: the way to an exact copy, from -1 to 1.
-            place: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
+            rank: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
         """
-        return cls(word=-weaker, closeness=way - place / 2)
+        return cls(word=-weaker, closeness=way - rank / 2)
 
 
 def nearer(scores: Scores, best: Scores) -> Tensor:

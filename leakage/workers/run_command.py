@@ -146,12 +146,12 @@ def tell(metrics: Metrics, out: Path) -> None:
 
 def privacy(prepared: Any) -> Privacy | None:
     """Describe what the protections of the experiment promise."""
-    from leakage.engine.privacy import budget_words, privacy_budget
+    from leakage.engine.privacy import budget_sentence, privacy_budget
 
     budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
     if budget is None:
         return None
-    words = budget_words(budget.epsilon, budget.delta, budget.unit, budget.assumption)
+    words = budget_sentence(budget.epsilon, budget.delta, budget.unit, budget.assumption)
     return Privacy(
         epsilon=budget.epsilon, delta=budget.delta, unit=budget.unit, uses=budget.uses, assumption=budget.assumption, words=words
     )

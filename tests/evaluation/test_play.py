@@ -60,7 +60,7 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
     first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
     # A referee who takes the first guess for the truth finds the first frame best.
     prepared = scene_of(experiment, first, seen=seen)
-    monkeypatch.setattr("leakage.evaluation.play.SHARE", 1e9)  # every frame is kept, however long that takes
+    monkeypatch.setattr("leakage.evaluation.play.FRACTION", 1e9)  # every frame is kept, however long that takes
     kept: list[Frame] = []
     for frame in play(experiment, prepared=prepared, should_stop=lambda: kept[-1].note["start"] == 2, per_second=1e9):
         kept.append(frame)
