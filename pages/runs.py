@@ -100,7 +100,7 @@ def show_summary(run: Run, name: str, known: Catalog) -> None:
 def share(runs: list[Run], labels: dict[str, Label]) -> None:
     """Draw the link that lists the pinned runs; it holds their names, so that other visitors see them too."""
     query = urlencode([("list", ",".join(run.id for run in runs)), *(("called", labels[run.id].name) for run in runs)], safe=",")
-    with st.popover("List pinned runs as a lesson", icon=":material/format_list_numbered:", type="tertiary"):
+    with st.popover("Make a lesson of the pinned runs", icon=":material/format_list_numbered:", type="tertiary"):
         st.markdown("Everybody with this link sees these runs in this order, with their names and pictures, for as long as you keep them.")
         st.code(f"{address_of('/runs') or f'{base()}/runs'}?{query}", language=None, wrap_lines=True)
         st.link_button("Open it", f"{base()}/runs?{query}", icon=":material/open_in_new:")

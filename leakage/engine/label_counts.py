@@ -41,7 +41,7 @@ def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, wea
 
 
 def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
-    """Return the sorted labels (B,) of the likeliest counts given P(n_c = k), (K, B + 1), and the fraction expected to be right."""
+    """Return sorted labels (B,) that match most of the batch on average, given P(n_c = k), (K, B + 1), and the expected fraction right."""
     taken, fraction = likeliest_counts(probabilities)
     return torch.arange(len(taken)).repeat_interleave(taken.long()), float(fraction)
 

@@ -91,7 +91,7 @@ def perceptual(channels: int = 3) -> Perceptual:
 
 @lru_cache(maxsize=1)
 def _load(net: str, path: Path, _stamp: int) -> Any:
-    """Load LPIPS with the package's trained heads and the backbone from a file with a known hash; return a reason where this fails.
+    """Load LPIPS with the package's trained heads and the backbone from a checked file; without the package lpips, return a sentence.
 
     `_stamp`, the file's time, makes a changed file load again.
     """

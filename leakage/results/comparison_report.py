@@ -218,7 +218,7 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def _assumed(variant: VariantResult, known: Catalog) -> tuple[str, list[Assumed], str]:
-    """Return the name of a variant and its assumptions, or the reason why they cannot be listed."""
+    """Return a variant's name, its assumptions and an empty string; where a plug-in is gone, the name, an empty list and the reason."""
     try:
         end = variant.run.outcome(AttackEnd)
         return variant.row.name, assumptions(variant.experiment, known, variant.meta, end.note if end else {}), ""

@@ -151,7 +151,7 @@ UNMEASURED = Reach(recognizable=-1.0, singled_out=0.0, partly=0.0, psnr=0.0)  # 
 
 
 def reach(cell: Cell) -> Reach:
-    """Return how far the attacker of a cell came."""
+    """Return a sort key for a cell: fractions of runs recognizable, singled out and partly shown, then the mean PSNR."""
     return Reach(**{name: cell[name] / cell["runs"] for name in SHOWING}, psnr=cell["psnr"])
 
 

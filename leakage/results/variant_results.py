@@ -77,7 +77,7 @@ def data(variants: Sequence[VariantResult], known: Catalog) -> dict[str, Any]:
 
 
 def without_infinity(value: Any) -> Any:
-    """Replace infinite numbers in JSON data by “∞”, since JSON has none."""
+    """Replace plus infinity in JSON data by “∞”, since JSON has none."""
     if isinstance(value, dict):
         return {name: without_infinity(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

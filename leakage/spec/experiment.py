@@ -158,7 +158,7 @@ class Experiment(Base):
             raise SpecError(str(error)) from None
 
     def _check_setting(self, catalog: Catalog) -> None:
-        """Raise SpecError unless rounds, protocol, aggregation, protections and the number of pictures go together."""
+        """Raise SpecError unless strategy, accomplice, attacked round, protocol, aggregation and number of pictures fit together."""
         strategies = {name for part in self.defenses for name in catalog.defenses.get(part.id).strategies}
         if self.assume.strategy and self.assume.strategy not in strategies:
             allowed = ", ".join(sorted(strategies)) or "none, without a protection"

@@ -188,7 +188,7 @@ class SimpleNetwork(Base):
 
 
 class Strength(Base):
-    """A protection with its strength."""
+    """One strength of a protection: the defense with its fields, and the adaptive attacker's strategy against it."""
 
     defense: Part
     strategy: str = ""

@@ -174,7 +174,7 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
 
 
 def imitates(attack: AttackEntry) -> bool:
-    """Return whether the naive attacker of this attack imitates the client too, with mistakes."""
+    """Return whether a naive attacker with this attack still simulates the client, with declared mistakes."""
     return bool(attack.mistakes)
 
 

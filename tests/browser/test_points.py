@@ -95,7 +95,7 @@ def test_a_run_gets_a_name_and_a_pin_and_stands_in_a_list_for_others(site: str, 
     expect(page.get_by_role("link", name="One division")).to_be_visible(timeout=15_000)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Pin", exact=True).click()
-    page.get_by_role("button", name="List pinned runs as a lesson").click(timeout=15_000)
+    page.get_by_role("button", name="Make a lesson of the pinned runs").click(timeout=15_000)
     address = page.get_by_role("link", name="Open it").get_attribute("href") or ""
     elsewhere = opened(chromium, address if address.startswith("http") else f"{site}{address}")  # another browser
     expect(elsewhere.get_by_role("link", name="One division")).to_be_visible(timeout=60_000)

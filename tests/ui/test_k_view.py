@@ -23,12 +23,12 @@ def test_every_root_is_marked_on_its_curve_and_on_the_line(c: float) -> None:
     ("loss", "c", "piece"),
     [
         ("cross-entropy", -0.2, "two margins, 0.545 and 2.396: a twin"),
-        ("cross-entropy", -0.28, "no margin has this number (the lowest is -0.2785)"),
+        ("cross-entropy", -0.28, "no margin has this value (the lowest is -0.2785)"),
         ("exponential", -0.28, "two margins"),
         ("exponential", math.e, "one margin, -1.000"),
         ("hinge", -0.28, "one margin, 0.280"),
         ("hinge", 0.0, "it is met and nothing is sent"),
-        ("hinge", -1.0, "no margin has this number"),
+        ("hinge", -1.0, "no margin has this value"),
     ],
 )
 def test_it_says_how_many_margins_there_are(loss: Loss, c: float, piece: str) -> None:
@@ -45,4 +45,4 @@ def test_the_slider_moves_the_line_and_the_address(look: Open) -> None:
     again = look(c="-30")
     fine(again)
     assert again.select_slider(key="architecture.c").value == -30
-    assert "no margin has this number" in words(again)
+    assert "no margin has this value" in words(again)

@@ -30,7 +30,7 @@ def describe_margins(loss: Loss, c: float) -> Markdown:
     if loss == "hinge" and c == 0:
         sentence = "the margin is 0, or it is met and nothing is sent"
     elif not solutions:
-        sentence = f"no margin has this number (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
+        sentence = f"no margin has this value (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
     else:
         sentence = f"two margins, {margins}: a twin" if len(solutions) == 2 else f"one margin, {margins}"
     return Markdown(f"**{name}**: {escape(sentence)}")

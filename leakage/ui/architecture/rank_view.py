@@ -60,7 +60,7 @@ def look(given: Given) -> Seen:
 
 
 def measured(analysis: Analysis, seen: Seen) -> Analysis:
-    """Return the counts with the measured ranks."""
+    """Return the analysis with the ranks that the measuring run has found so far filled in, by layer name."""
     return analysis.with_measured({name: rank for name, rank in seen.ranks.items() if rank is not None})
 
 

@@ -14,8 +14,8 @@ def show() -> None:
     """Draw the popover with the field for the code, and report what the last code has deleted or why it was refused."""
     popover = st.popover("Delete an upload by its code", icon=":material/key:", type="tertiary")
     with popover, st.form("delete-by-code", border=False):
-        st.text_input("Code, as it stood beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
-        st.caption("Every run that used the picture goes at once, with its frames and files, whichever browser holds it.")
+        st.text_input("The code that was shown beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
+        st.caption("Every run that used the picture is deleted at once, with its frames and files, also in other browsers.")
         st.form_submit_button("Delete", type="primary", on_click=_delete)
         if done := st.session_state.pop(DONE, ""):
             st.success(escape(done))

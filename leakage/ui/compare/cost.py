@@ -61,9 +61,7 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
     if len({row.protection for row in rows if row.accuracy is not None}) < 2:
         return ""
     scene = accuracy_cost.scene_words(known)
-    return (
-        f"Not drawn against each other: the accuracies are of {scene}, what leaked here is of other pictures. Attack {scene} to see both."
-    )
+    return f"Not in one chart: the accuracies are of {scene}, and what leaked here is of other pictures. Attack {scene} to see both."
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:

@@ -103,7 +103,7 @@ def score_rows(scores: FrameScores) -> list[Row]:
     if scores.registered_psnr is not None and scores.psnr is not None:
         rows.append(("measured", "PSNR after the best shift", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB"))
     if scores.rmse255 is not None and scores.psnr_adadefense is not None:
-        root = f"MSE {scores.rmse255:.2f} (a root, in grey levels), PSNR {scores.psnr_adadefense:.2f} (of that root)"
+        root = f"MSE {scores.rmse255:.2f} (its square root, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"
         rows.append(("measured", "In AdaDefense's units", root))
     return rows
 

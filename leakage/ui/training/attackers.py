@@ -112,7 +112,7 @@ def shelf(known: Catalog) -> None:
     for _, card in cards:
         reached = f"{decibels(card.mse):.1f} dB on {card.held_out} pictures of {TITLES[card.data]} that it never saw"
         weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
-        sentence = f"({weights}): {reached}; the mean picture, which knows nothing of them, {decibels(card.mse_mean):.1f} dB."
+        sentence = f"({weights}): {reached}; the mean picture, made without any update, {decibels(card.mse_mean):.1f} dB."
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
         details = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
         name = title(InverterTraining.model_validate(card.training), known)
