@@ -63,7 +63,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
                 ("low_precision", "_at_random"),
                 ("minmax_sampling", "sample"),
                 ("outpost", "perturb"),
-                ("random_layer", "drawn"),
+                ("random_layer", "draw_buffers"),
                 ("pruning", "_drawn"),
                 ("svt_privacy", "filter_update"),
             )

@@ -347,7 +347,7 @@ def test_the_command_trains_and_evaluates(digits: Path, monkeypatch: pytest.Monk
         (["train", "--rounds", "0"], "rounds: input should be greater than or equal to 1; given was '0'"),
         (["train", "--data", "cifar100"], "data: input should be 'digits', 'mnist' or 'cifar10'; given was 'cifar100'"),
         (["train", "--rounds", "50", "--max-seconds", "1", "--rate", "0.01"], "Stopped after 1 s, as --max-seconds says. The same command"),
-        (["evaluate", "nobody"], "checkpoint: 'nobody@0' is not on this machine; here are"),
+        (["evaluate", "nobody"], "checkpoint: 'nobody@0' is not on this machine; expected is one of"),
     ],
 )
 @pytest.mark.long

@@ -6,7 +6,7 @@ import pytest
 import torch
 from small_problems import LABELS, TINY, smooth
 
-from leakage.engine import core, federation, weights
+from leakage.engine import client_protections, core, federation, weights
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import observe
 
@@ -29,7 +29,7 @@ def test_every_random_number_has_the_purpose_that_it_always_had(name: str, monke
         drawn.append((seed, *purpose))
         return core.generator(seed, *purpose)
 
-    for module in (federation, weights):
+    for module in (client_protections, federation, weights):
         monkeypatch.setattr(module, "generator", noted)
     settings, purposes = DRAWN[name]
     observe(Experiment(model=TINY, **settings), smooth(2), LABELS[:2])

@@ -76,7 +76,7 @@ def test_the_answer_says_what_was_found_and_what_not_tried(door: Service, visit:
     page = "\n".join(str(element.proto.body) for element in at.get("html"))
     assert "gle-asked-word" in page
     assert "What was not tried" in words(at)
-    assert "attackers who learned from other pictures of the same people" in words(at)
+    assert "attackers that learned from other pictures of the same people" in words(at)
 
 
 def test_a_wrong_link_is_named(visit: Open, door: Service) -> None:
