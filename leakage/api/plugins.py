@@ -5,6 +5,7 @@ from typing import Any
 from leakage.engine.core import Attack, Defense, Plugin, Protocol
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
+from leakage.spec.aliases import fields_today
 
 BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol}
 
@@ -33,7 +34,7 @@ def plugin(name: str, **fields: float | bool | str) -> Any:
     if not kinds:
         known = "; ".join(f"{kind}: {', '.join(ids(kind))}" for kind in BASES)
         raise ValueError(f"There is no plug-in {name!r}. There are {known}.")
-    own = load(kinds[0], name)
+    own, fields = load(kinds[0], name), fields_today(name, fields)
     names = [field.name for field in described(own)]
     strange = [field for field in fields if field not in names]
     if strange:

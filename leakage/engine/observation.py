@@ -213,6 +213,11 @@ class Observation:
     granted: Granted = field(default_factory=Granted)
     knowledge: ProtectionKnowledge = field(default_factory=ProtectionKnowledge)
 
+    @property
+    def update(self) -> Params:
+        """What the client sent, as the attacker reads it: `received.update`, in short."""
+        return self.received.update
+
     def as_gradient(self) -> Params:
         """Return the update as an average gradient over the batch, by parameter."""
         return self.replay.to_gradient(self.received.update)
