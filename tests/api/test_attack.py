@@ -94,6 +94,18 @@ def test_a_model_of_ones_own_is_attacked_and_comes_back_unchanged(own: Own, x: T
     assert result.threat_model == ThreatModel(adaptive=True)
 
 
+def test_earlier_names_of_the_api_go_on_working() -> None:
+    """Scripts of version 0.2 read `.update` of an observation and set a plug-in's fields by their earlier names."""
+    torch.manual_seed(0)
+    model, x, y = nn.Sequential(nn.Flatten(), nn.Linear(48, 5)), torch.rand(1, 3, 4, 4), torch.tensor([2])
+    gradient = torch.autograd.grad(nn.functional.cross_entropy(model(x), y), [*model.parameters()])
+    update = leakage.observe(model, x, y).update
+    for name, expected in zip(("1.weight", "1.bias"), gradient, strict=True):
+        torch.testing.assert_close(update[name], expected)
+    assert leakage.plugin("dp_sgd", clip=2.0, sigma=0.1) == leakage.plugin("dp_sgd", max_grad_norm=2.0, noise_multiplier=0.1)
+    assert leakage.plugin("dlg", tries=3) == leakage.plugin("dlg", restarts=3) != leakage.plugin("dlg")
+
+
 def test_one_picture_comes_back_exactly_from_a_linear_layer() -> None:
     """dL/dW_c = dL/db_c x: the picture is a row of one divided by an entry of the other."""
     x = smooth(1, 3, 16)
