@@ -102,7 +102,7 @@ def _twice(model: nn.Module, x: Tensor) -> str | None:
 
 
 def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """Return the logits and the gradient by parameter and by the pictures, with the model's weights or with other weights."""
+    """Return by name the derivative of cross-entropy for each parameter and for the pictures, and the logits; `weights` None: its own."""
     stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
     logits = (
         stateless.at_home(pictures * 1) if weights is None else stateless(weights, pictures * 1)

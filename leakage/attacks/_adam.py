@@ -26,7 +26,7 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 @dataclass(frozen=True)
 class Moment:
-    """All guesses after a step.
+    """All guesses before a step, or, as the last Moment, after all steps.
 
     z      the unknowns, (S, ...)
     x      their pictures in pixels, (S, B, C, H, W)
@@ -66,7 +66,8 @@ class Descent:
     floor         the distance at which the true pictures are expected, () or (S,); None: 0, or not known
 
     A guess that is as near as `floor` is not fitted further; only the prior still moves it. So among all pictures that explain the update
-    as well as the true ones would, the search finds the likeliest. A search in `unknowns` without a prior ends there.
+    as well as the true ones would, the search finds the likeliest. A search in `unknowns` without a prior and
+    without `tv_weight` ends once all guesses are that near.
     """
 
     steps: int
@@ -229,7 +230,7 @@ class Descent:
 
 
 def closest(end: Moment) -> tuple[int, list[bool]]:
-    """Return the index of the guess that ended nearest, and for each guess whether it diverged."""
+    """Return the index of the nearest guess, among those that did not diverge if there are any, and for each guess whether it diverged."""
     broken = [diverged(guess, float(loss)) for guess, loss in zip(end.x, end.match, strict=True)]
     return min(range(len(broken)), key=lambda lane: (broken[lane], float(end.match[lane]))), broken
 

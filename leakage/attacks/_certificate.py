@@ -55,7 +55,7 @@ class Layer:
         return inverse @ self.cut.right / s[:, None]
 
     def agreement(self, q: Tensor, zeros: Tensor | None = None) -> Tensor:
-        """Compute lambda of each picture, (K,): the fraction of units that are off exactly where D is 0.
+        """Compute lambda of each picture, (K,): the fraction of units that are off where D is 0 and on where it is not.
 
         Args:
             q: directions (rank, K).

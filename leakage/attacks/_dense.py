@@ -109,7 +109,7 @@ def invert_last_layer(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross
 
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. For cross-entropy
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x; its most negative entry is the label's. For either sign t is a root of
-    <d(t) - k s / t, k>. A root is the likelier, the smaller d(t) - k s / t is there.
+    <d(t) - k s / t, k>. A root is the likelier, the smaller ||t d(t) - k s|| is there.
     Source: Zhu and Blaschko 2021, section 3.1, for one output.
 
     Args:

@@ -23,7 +23,7 @@ def pictures_of(
 
     Args:
         seen: what the attacker observed.
-        number: of the value of the model's computation that the features are.
+        number: the number of the value in the model's computation that is compared with the features.
         features: (P, n).
         labels: (B,), for the Snapshots.
         steps: of Adam.

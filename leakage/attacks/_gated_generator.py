@@ -10,8 +10,8 @@ class GatedGenerator(nn.Module):
     """v (B, inputs) -> pictures (B, C, H, W) in [0, 1], and class probabilities softmax(Linear(v)) (B, K).
 
     v as (B, inputs, 1, 1) -> ConvTranspose(inputs, 2 d 2^b, 4) + GLU -> b blocks, each of half the channels of the last and twice its side
-    -> a block to C channels -> sigmoid, with b = log2(S) - 3 and d = 32. BatchNorm always takes the statistics of what passes, one
-    picture's too.
+    -> a block to C channels -> sigmoid, with b = log2(S) - 3 and d = 32. BatchNorm always takes the statistics of its input,
+    also of a single picture.
     Unlike the paper: S is the next power of two that is no smaller than H and W, and the middle of what is generated is the picture.
     Source: Ren et al. 2022, figure 2, and their code.
     """

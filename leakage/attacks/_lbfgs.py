@@ -14,7 +14,7 @@ from leakage.engine.discrepancy import entries_compared, goal_of, left_by_fittin
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this fraction of ||g*||^2
-FITTED = 0.9  # a start ends when it has fitted known errors in this fraction of its unknowns; earlier, more of its noisy start is left
+FITTED = 0.9  # a start ends when it has fitted known errors in this fraction of its unknowns; an earlier end keeps more of its noise
 PATIENCE = 20  # a start ends when in so many steps the distance fell by less than SETTLED or STUCK
 WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks. Try Inverting Gradients."
 AGREE = 0.05  # two starts agree when their distances differ by less than this fraction

@@ -21,10 +21,10 @@ PLAIN = "{}: polishing ends before it fits them"
 def polished(
     seen: Observation, answer: Snapshot, rng: torch.Generator, *, steps: int, line_search: str | None = "strong_wolfe", smooth: bool = True
 ) -> Iterator[Snapshot]:
-    """Improve an answer by at most `steps` steps of L-BFGS; the last Snapshot is the new answer.
+    """Improve an answer by L-BFGS, with at most `steps` steps in each search; the last Snapshot is the new answer.
 
-    An exact gradient is fitted to the end, by its squared distance. If the size of the errors is known, `most_probable` continues, or,
-    without smoothness, the same search continues and ends as DLG does, when it has fitted the errors in a fraction of its unknowns. An
+    An exact gradient is fitted to the end, by its squared distance. If the size of the errors is known, `most_probable` searches
+    instead, or, without smoothness, the same search ends as DLG does, when it has fitted the errors in a fraction of its unknowns. An
     attacker that does not know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were no errors. Otherwise the
     remaining distance gives their size (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
     """
@@ -51,8 +51,8 @@ def polished(
 def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps: int) -> Iterator[Snapshot]:
     """Minimize log TV(x) - 1/2 log(E - ||g(x) - g*||^2) by L-BFGS from the answer; E is the expected sum of squared errors.
 
-    The most probable picture behind normal errors, where differences between neighboring pixels have a Laplace distribution whose width is
-    not known (MacKay 1992, "Bayesian interpolation", for a normal prior). Of n squared errors with the sum E a picture that has fitted
+    The minimum is the most probable picture if errors are normal and differences between neighboring pixels have a Laplace distribution of
+    unknown width (MacKay 1992, "Bayesian interpolation", for a normal prior). Of n squared errors with the sum E a picture that has fitted
     gamma unknowns to the data leaves E (1 - gamma / n), and the differences have the mean width TV / gamma. So the derivative of the
     posterior, n / (2 E) d||g - g*||^2 + gamma / TV dTV with gamma = n (1 - ||g - g*||^2 / E), vanishes where that of the objective does. No
     weight is chosen: it follows from E. The objective grows steeply towards E, so that an answer fits about as well as the true pictures

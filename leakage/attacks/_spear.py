@@ -20,7 +20,7 @@ BEYOND = 8  # singular values computed in addition to one for each picture: they
 LARGE, SKETCH = 1024, 512  # a matrix with more rows than LARGE is replaced by SKETCH random mixtures of its columns
 STARTS, STEPS, ROUNDS = 64, 250, 40  # of `descend`
 STEP, FALL = 0.3, 0.965  # the length of the first step, and the factor from each step to the next
-DECIDE = 0.12  # the fraction of rows, the smallest along a direction, that makes the direction exact
+DECIDE = 0.12  # a direction is refined by this fraction of the rows: the smallest ones along it
 SPARSE = 0.15  # the least fraction of zeros of a picture's direction
 SAME = 1e-3  # two directions with |cosine| above 1 - SAME count as equal: noise moves them
 ROUNDING = 1e-13  # an entry below this fraction of the largest counts as zero in any case
@@ -33,7 +33,7 @@ MOST = 4  # times the rank: how many directions are kept
 class GradientSpectrum:
     """G (m, n), cut where its singular values fall into rounding or noise.
 
-    values   all singular values, falling: (min(m, n),)
+    values   all singular values, falling: (min(m, n),); approximate for a G of more than LARGE rows and columns: (SKETCH,)
     left     the first of its left singular vectors, (m, rank)
     right    left^T G, (rank, n)
     noise    the root mean square of the entries of G - left right

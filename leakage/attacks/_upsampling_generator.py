@@ -62,7 +62,8 @@ class UpsamplingGenerator(nn.Module):
 
     v as (B, inputs, 1, 1) -> ConvTranspose(inputs, channels, 4) - BatchNorm - LeakyReLU -> a block -> twice the side by repetition and a
     block, as often as the side asks for -> a 1 x 1 convolution to C channels -> sigmoid. A block is two times a 3 x 3 convolution whose
-    weight is divided by its spectral norm - BatchNorm - LeakyReLU. BatchNorm always takes the statistics of what passes, one picture's too.
+    weight is divided by its spectral norm - BatchNorm - LeakyReLU. BatchNorm always takes the statistics of its input, also of
+    a single picture.
     Unlike the paper's code: sigmoid in place of tanh, which also goes below black; pictures whose side is no power of two are cut from
     larger ones.
     Source: Zhang et al. 2023, figure 4, and their code.

@@ -125,7 +125,7 @@ class InvertingGradients(Attack):
         return (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
 
     def _polished(self, seen: Observation, answer: Snapshot, rng: torch.Generator) -> Iterator[Snapshot]:
-        """Improve the answer by at most `polish` steps of L-BFGS."""
+        """Improve the answer by L-BFGS, with at most `polish` steps in each search (`_polish.polished`)."""
         if not self.polish:
             return
         goal = self._goal(seen)

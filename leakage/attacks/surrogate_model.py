@@ -17,7 +17,7 @@ from leakage.engine.labels import rule_field
 from leakage.engine.matching import start, total_variation
 from leakage.engine.tensor_names import OF
 
-LOOKS = 4  # how often the path of alpha is drawn on the way
+LOOKS = 4  # how often the path of alpha is drawn, the last time at the end
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class SurrogateModel(Attack):
         with_alpha = replace(seen, knowledge=replace(seen.knowledge, latents=latents))
         z, begin_note = with_examples(seen, start("normal", seen, rng).unsqueeze(0), labels)
         note |= begin_note | goal.note
-        drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # after so many looks at the path
+        drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # lengths of the path at which it is drawn
         prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
         for now in descent.minimize(with_alpha, z, labels, matched, prior, note=note, rng=rng):
             if len(path) % ELECT == 1 or len(path) in drawn:  # reading a number waits for the device

@@ -127,7 +127,7 @@ class DataSet:
         return self._items(range(index, index + 1))[0]
 
     def picture(self, id: str) -> Pixels:
-        """Return the pixels of a picture, read-only: (28, 28, 1) for MNIST, (64, 64, 1) for the Olivetti faces, else (32, 32, 3)."""
+        """Return a picture's pixels, read-only: (28, 28, 1) of MNIST and digits, (64, 64, 1) of the Olivetti faces, else (32, 32, 3)."""
         index = self._index(id)
         pixels: Pixels = self._rows(index).pixels[index]  # (H, W, C)
         return pixels
@@ -164,7 +164,7 @@ class DataSet:
             return [member.id for member in readers.members(path, stamp)] if path.suffix == ".zip" else []
 
     def _rows(self, index: int) -> readers.Rows:
-        """Return the first pictures of the file, among them the one at `index`, but at most about twice as many."""
+        """Return pictures from the first to beyond the one at `index`: FIRST, or up to the next power of two; some formats give all."""
         path, stamp = self._file()
         stop = min(max(FIRST, 1 << index.bit_length()), self.count())
         with self._reading():

@@ -21,7 +21,7 @@ NAME = "minmax_sampling"
 ROUNDS, LEVEL = f"{NAME}.rounds", f"{NAME}.level"  # draws so far, and the sum of sqrt(C) over them
 STEADY = 1e-6  # a relative deviation that is rounding
 TINY = 1e-300
-FLOOR = 0.01  # a smaller error counts as this fraction of the gradient's root mean square
+FLOOR = 0.01  # the error at which an entry has weight 1/2, as a fraction of the gradient's root mean square
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,7 @@ class AdaDefense(Defense):
         return self.beta2 * v + (1 - self.beta2) * square
 
     def _derivative(self, g: Tensor, dimensions: int) -> Tensor:
-        """Return zeros that have the derivative of scale * g / (|g| + rms(g)).
+        """Return zeros that have the derivative of _unit * g / (|g| + rms(g) + eps), with rms(g) as a constant.
 
         The last `dimensions` axes of g are those of the parameter; axes before them count guesses.
         """

@@ -56,7 +56,7 @@ class FedCDP(Defense):
         return clip_each_example(client, "fed_cdp", self._clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return (z C / B)^2 for every entry, with C of this step in the first round; None where the gradients are noisy before."""
+        """Return (z C / B)^2 for every entry, with C of this step in the first round; None where noise comes before the clipping."""
         return (
             None
             if incoming

@@ -80,7 +80,7 @@ class Soteria(Defense):
 
 
 def _last_weight(received: Params) -> str:
-    """Return the name of the last linear layer's weight in the sum of the updates."""
+    """Return the name of the last linear layer's weight, without the number of a client."""
     return [name for name, g in received.items() if g.dim() == 2 and OF not in name][-1]
 
 

@@ -57,7 +57,10 @@ class SVTPrivacy(Defense):
         return change_update_at_random(client, step_rng, "svt_privacy", self.filter_update)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Replace each entry that arrived by the mean of what would be sent for it; keep an entry that arrived beyond the limit."""
+        """Replace each entry that arrived by the mean of what would be sent for it, and the others by 0.
+
+        An entry that arrived beyond the limit stays as it is in the guess.
+        """
 
         def expected(name: str, g: Tensor) -> Tensor:
             arrived = received[name]
@@ -68,7 +71,7 @@ class SVTPrivacy(Defense):
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
             "what arrived": AdaptiveStrategy(
-                "known: where an entry arrived, the guess is compared as the noise leaves it on average; without noise, unchanged",
+                "known: where an entry arrived, the guess is compared as noise leaves it on average, or as it is without noise",
                 self.surrogate,
             ),
             "average the rounds": AdaptiveStrategy(

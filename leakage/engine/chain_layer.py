@@ -152,7 +152,7 @@ class ChainLayer:
         return below if isinstance(self.activation, nn.ReLU | nn.LeakyReLU) else None
 
     def activate(self, z: Tensor, soft: float = 0.0) -> Tensor:
-        """Return the output of the activation, as a new tensor.
+        """Return the output of the activation; z itself without an activation.
 
         Args:
             z: the input of the activation.

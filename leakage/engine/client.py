@@ -48,8 +48,8 @@ class Gradient:
     """A client that sends the gradient dL/dw of the batch's loss (`losses`), with the terms that layers add to the loss.
 
     The gradient is differentiable in the pictures x and in label probabilities y. Beside the weights, a caller may pass buffers of the
-    model
-    by name; the model computes with them, and their gradient is not sent. `vectorised` says whether `lanes` and `each` can be called.
+    model by name; the model computes with them, and their gradient is not sent. `vectorised` says whether `lanes` and `each` can be
+    called.
 
     Args:
         model: the model that is trained.

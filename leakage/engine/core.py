@@ -91,7 +91,7 @@ class Attack(Plugin, AttackDeclarations):
         """Run the attack on S observations of one model in one vectorized loop; the answers are those of S calls of `run`.
 
         Args:
-            seen: S observations, each with an `imitate`.
+            seen: S observations of the same weights, each with a `replay.from_gradients`.
             rngs: the random numbers of each run.
 
         Yields:

@@ -130,8 +130,7 @@ def left_by_fitting(entries: int, unknowns: int, fraction: float = 1.0) -> float
     """Return the part of squared errors that a fit without a prior leaves: 1 - fraction p / n, at least LEAST.
 
     The fit adapts this fraction of its p unknowns to the errors of n entries. A full fit leaves (n - p) / n of independent errors,
-    as
-    in ordinary least squares.
+    as in ordinary least squares.
 
     >>> left_by_fitting(1000, 200), left_by_fitting(1000, 200, 0.75), left_by_fitting(1000, 5000)
     (0.8, 0.85, 0.6)

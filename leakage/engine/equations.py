@@ -53,8 +53,7 @@ def _reach(size: int, stride: int, padding: int, after: tuple[int, int], sides: 
     """Return which pixel each entry of the kernel meets at each output position.
 
     The result is the output positions (L,), the index of the pixel that a kernel entry meets (s^2, L), and whether that pixel lies inside
-    the
-    picture and not on the padding (s^2, L).
+    the picture and not on the padding (s^2, L).
     """
     down, across = torch.meshgrid(torch.arange(after[0]), torch.arange(after[1]), indexing="ij")
     u, v = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
@@ -134,11 +133,9 @@ def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, in
     """Return the input (Ci, H, W) that several convolutions share, solved from all their equations; the first convolution has a gradient.
 
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split. Along the vectors of large singular
-    values
-    (firm), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and the other
-    gradient rows, which are multiplied by max|w| / max|k|. Where that system is rank-deficient, singular values give the solution of
-    smallest
-    norm.
+    values (firm), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and
+    the other gradient rows, which are multiplied by max|w| / max|k|. Where that system is rank-deficient, singular values give the
+    solution of smallest norm.
 
     Raises:
         TooLargeError: the equations do not fit into memory.
@@ -232,8 +229,7 @@ def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     """Return the solution for one convolution as the authors' code computes it: all rows at once, unscaled, solved by numpy.
 
     Of several solutions, numpy gives the one of smallest norm. Inputs and outputs are float32, as in the authors' code; numpy computes in
-    float64.
-    Unlike the code, columns of padding are left out: they are 0.
+    float64. Unlike the code, columns of padding are left out: they are 0.
     """
     channels = w.shape[1]
     _fit(channels * sides[0] * sides[1] * (z.numel() + g.numel()))

@@ -91,8 +91,7 @@ def train(  # noqa: PLR0913  (what is trained, and how it is watched)
     """Train a model by federated averaging and yield its progress; the training ends when `should_stop()` returns True.
 
     Optimizers are new in every round, and each round has a random generator of its own for order, crops and flips. A training that
-    continues
-    from a State therefore gives the same numbers as an uninterrupted training.
+    continues from a State therefore gives the same numbers as an uninterrupted training.
 
     Args:
         training: how to train.
@@ -185,9 +184,8 @@ def local_steps(client: FedClient, data: Pictures, indices: Tensor, *, round_num
 def factor(schedule: str, at: float) -> float:
     """Return the factor on the learning rate when the fraction `at` of a training is done.
 
-    cosine: linear from 0 to 1 over the first tenth, then down to 0 along half a cosine. steps: a tenth after 3/8, 5/8 and 7/8 (Geiping et
-    al.
-    2020).
+    cosine: linear from 0 to 1 over the first tenth, then down to 0 along half a cosine. steps: a tenth after each of 3/8, 5/8 and 7/8
+    (Geiping et al. 2020).
 
     >>> [factor("cosine", at) for at in (0.05, 0.1, 0.55)], [round(factor("steps", at), 3) for at in (0, 0.4, 0.9)], factor("constant", 0.5)
     ([0.5, 1.0, 0.5], [1.0, 0.1, 0.001], 1.0)

@@ -80,7 +80,9 @@ def spectrum(
     seed: int = 1,
     should_stop: Callable[[int], bool] = lambda _: False,
 ) -> Spectrum:
-    """Return the singular values of J for one picture, computed in float64; the model stays unchanged.
+    """Return the singular values of J for one picture; the model stays unchanged.
+
+    All is computed in float64; a J that is kept whole is stored in float32 if it has more than WIDE rows per column.
 
     Args:
         model: the model.

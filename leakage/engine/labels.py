@@ -91,7 +91,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
         rule: one of RULES.
 
     Raises:
-        ValueError: `rule` is not in RULES, or no layer's gradient depends on labels.
+        ValueError: `rule` is not in RULES, the loss is a CustomLoss, or no layer's gradient depends on labels.
     """
     return recover_by(seen, (rule,))[rule]
 

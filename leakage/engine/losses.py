@@ -70,7 +70,7 @@ def batch_loss(loss: Loss | CustomLoss, logits: Tensor, y: Tensor) -> Tensor:
     """Return the loss of a batch: the mean over its pictures, or the value of a CustomLoss.
 
     Args:
-        loss: log(1 + exp(-mu)) summed over classes (cross-entropy), exp(-mu), max(0, 1 - mu), or a CustomLoss.
+        loss: cross-entropy, which is log(1 + exp(-mu)) for two logits (0, z); exp(-mu), max(0, 1 - mu), or a CustomLoss.
         logits: (B, K); for the exponential and the hinge loss the logits of two classes, (0, z).
         y: labels (B,), or probabilities (B, K): each picture then counts for both classes, weighted by probability.
 

@@ -174,7 +174,7 @@ def from_pixels(seen: Observation, x: Tensor) -> Tensor:
 
 
 def diverged(x: Tensor, loss: float) -> bool:
-    """Return whether an optimiser has diverged: the loss is NaN or infinite, or a pixel is not finite or above LOST in magnitude."""
+    """Return whether an optimiser has diverged: the loss is NaN or +infinity, or a pixel is not finite or above LOST in magnitude."""
     return loss != loss or loss == float("inf") or not bool(torch.isfinite(x).all()) or float(x.abs().max()) > LOST
 
 

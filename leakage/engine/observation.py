@@ -60,7 +60,7 @@ class Simulator:
 
     Args:
         send: (x, y, state) -> the update that the client would send, and the state that it would have afterwards
-        update: the update that the client sent
+        update: the update that the client sent; for an adaptive attacker: what its strategy computes from that update
         state: the state that the client had before
         to_gradient: (update, state) -> the average gradient in an update of a client that had `state`
     """
@@ -195,7 +195,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Observation:
-    """Everything that an attack may use, in five groups. No tensor of the truth is reachable unless the experiment grants it.
+    """Everything that an attack may use: the model and five groups. No tensor of the truth is reachable unless the experiment grants it.
 
     Args:
         model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `received.weights`

@@ -21,7 +21,7 @@ from leakage.engine.equations import Solved, least_squares
 from leakage.engine.forward_mode import quiet_forward_mode
 
 STEPS = 40  # Gauss-Newton steps at most
-HALVINGS = 12  # of a step that does not reduce the residual
+HALVINGS = 12  # lengths that are tried for a step: the whole step, a half of it, a quarter, ...
 STILL = 1e-3  # a step that reduces the residual by less than this fraction ends the search
 EXACT = 1e-13  # a smaller relative residual is rounding error
 SOLVED = 1e-9  # a search with a smaller relative residual has found the solution

@@ -8,7 +8,7 @@ from leakage.engine.core import Statistics
 def batch_statistics(model: nn.Module, x: Tensor) -> Statistics:
     """Compute the mean and the biased variance (C,) of the input of each BatchNorm layer, for pictures x (B, C, H, W).
 
-    Both are over pictures and positions, and differentiable in x. The result has the layers' names.
+    Mean and variance are taken over pictures and positions, and are differentiable in x. The keys of the result are the layers' names.
     """
     statistics: Statistics = {}
 

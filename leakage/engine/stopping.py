@@ -1,4 +1,4 @@
-"""How long work is stopped: it calls `should_stop` between two steps, and raises StoppedError when `should_stop` returns True."""
+"""The way to stop long work: it calls `should_stop` between two steps, and raises StoppedError when `should_stop` returns True."""
 
 from collections.abc import Callable
 

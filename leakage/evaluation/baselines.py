@@ -16,7 +16,7 @@ from leakage.evaluation.verdict import DISTANCES, Reference
 
 SMALLEST = 24  # pixels of a side; in smaller pictures SSIM does not count, because blurred noise reaches a high SSIM too often
 RANKED = 16  # pictures of a batch for which baselines are ranked, so that a run need not wait for all of 128
-NOT_CHECKED = "nobody looked whether one that knows nothing"  # for the pictures after these: no distance counts
+NOT_CHECKED = "nobody looked whether one that knows nothing"  # for the pictures after the first RANKED, so that no distance counts
 BLIND = {  # pictures without information about the private picture, except perhaps its mean colour
     "grey": "grey",
     "mean": "the mean picture",

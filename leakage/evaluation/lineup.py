@@ -46,7 +46,7 @@ class Lineup:
     def rank(self, private: Tensor, others: Tensor) -> Tensor:
         """Compute the rank (B,) of each private picture: 1 + the number of others that are nearer to the guess; a tie counts half.
 
-        A guess without information has rank (N + 1) / 2 on average over private pictures from the same pool.
+        A guess without information has rank (N + 1) / 2 on average over private pictures from the pool of the N pictures in the line-up.
 
         Args:
             private: the distance of each guess from its private picture, (B,).
@@ -138,7 +138,7 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
 
 
 def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
-    """Draw another picture (C, H, W) of the same class and source; return NaN where there is none."""
+    """Draw another picture (C, H, W) of the same class and source, for an upload from the gallery; return NaN where there is none."""
     if origin.source == "own":
         return torch.full_like(truth, math.nan)
     channels, size, _ = truth.shape

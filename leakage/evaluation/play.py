@@ -200,10 +200,12 @@ def play_together(
 ) -> Iterator[tuple[int, Frame]]:
     """Run several prepared attacks of one kind in one loop, and yield Frames, each with the index of its attack.
 
+    The last Frame of each attack is final.
+
     Args:
         attacks: the prepared attacks, which `Attack.run_batched` can run together.
         stop_checks: for each attack a callable; its run ends early when this returns True.
-        per_second: the largest number of Frames per second of each attack. The last Frame of each attack is final.
+        per_second: the largest number of Frames per second of each attack.
     """
     yield from run_exactly(_frames_together(attacks, stop_checks, per_second))
 

@@ -199,7 +199,7 @@ def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
 def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
     """Draw test pictures of a data set by the seed, without the private ones.
 
-    In a data set of named people so many that enough remain without the person in any private picture.
+    From a data set of named people it draws so many that enough remain when one person's pictures are left out.
     """
     private = [origin for origin in batch if origin.source == source]
     excluded, items, (channels, size, _) = {origin.id for origin in private}, first_of(source), shape

@@ -35,9 +35,10 @@ class Frame:
     loss: float
     """The objective of the attack."""
     scores: dict[str, Any]
-    """Always psnr, mse and label_accuracy; at most twice a second also ssim, rank (by pixels) and the verdict; at the end also the rank as
-    the median over the distances, identified, registered_psnr, lpips, mse_norm, rmse255 and the gradient distances. A name that ends in
-    _each, or begins with rank_, has one value per picture; the others are means, for ranks medians."""
+    """A Referee always gives psnr, mse and label_accuracy; at most twice a second also ssim, rank (by pixels) and identified; at the end
+    also the rank as the median over the distances, registered_psnr, lpips, mse_norm, rmse255, psnr_adadefense and the gradient distances.
+    A BlindReferee gives only the gradient distances, at the end. A name that ends in _each, or begins with rank_, has one value per
+    picture; the others are means, for ranks medians."""
     note: dict[str, Any] = field(default_factory=dict)
     """The note of the Snapshot."""
     views: dict[str, Tensor] = field(default_factory=dict)

@@ -117,7 +117,7 @@ def nearer(scores: Scores, best: Scores) -> Tensor:
 
 
 def way(scores: Scores, best: Scores) -> Tensor:
-    """Compute the fraction (B,) of the way from the best baseline (0) to an exact copy (1), the larger of two; NaN without both.
+    """Compute the fraction (B,) of the way from the best baseline (0) to an exact copy (1), the larger of two; NaN where neither is known.
 
     The fractions are (SSIM - best) / (1 - best), and 1 - LPIPS / best.
     """

@@ -59,7 +59,7 @@ def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
 
 
 def recompute(claim: Claim, *, root: Path = ROOT) -> int | float:
-    """Compute the number of a claim from its result file; raise SpecError where its rows are missing or hold no number."""
+    """Compute the number of a claim from its result file; raise SpecError or LookupError where a row or its number is missing."""
     values = list(flatten([read(row, claim.take) for row in select_rows(claim, root=root)]))
     how, _, bound = claim.fold.partition(":")
     if how == "one" and len(values) != 1:
@@ -97,7 +97,7 @@ class Drawing(NamedTuple):
 
 
 def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
-    """Compute a figure from its result file; raise SpecError if the file or a number is missing."""
+    """Compute a figure from its result file; raise SpecError if the file is missing, LookupError if a value is."""
     rows = select_rows(figure, root=root)
     values = [(read(row, figure.x), [short(statistics.fmean(flatten([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
     return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)

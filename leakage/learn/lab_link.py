@@ -10,7 +10,8 @@ from leakage.spec.lab_settings import lab_settings, with_usual_unnamed
 def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
     """Return the query of the Lab's address for an experiment, without "?".
 
-    None if the Lab has no widgets for the experiment (uploads, several protections, another precision), or if `known` is None.
+    None if `known` is None, or if the Lab has no widgets for the experiment: uploads, pictures with a label of the user,
+    several protections, or another precision.
     """
     if known is None:
         return None

@@ -183,7 +183,7 @@ class Expectation(Base):
 
 
 class Lesson(Base):
-    """A lesson; the number before its id gives its position."""
+    """A lesson; the number with which its id begins gives its position."""
 
     id: str = Field(pattern=r"^\d\d-[a-z-]+$")
     title: str

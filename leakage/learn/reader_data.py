@@ -64,7 +64,7 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 def thumbnail(id: str) -> bytes:
     """Return the private picture beside the frame at which the first beat with a run stops, as WebP.
 
-    The pair poses a question and does not show its answer. Raises SpecError if the lesson has no recorded run.
+    A beat that stops before the first frame has a grey picture there. Raises SpecError if the lesson has no recorded run.
     """
     beat = first_beat_with_run(find_lesson(id))
     if beat is None:

@@ -66,14 +66,14 @@ def gradient_rank(layer: Map) -> int:
 
 
 def _classes(layer: Map) -> dict[Class, int]:
-    """Return the classes of pixels for every pair of residues modulo the stride, and the size of each class."""
+    """Return the class of pixels of each pair of residues modulo the stride, with the number of pairs that have an equal class."""
     height, width = layer.x[1:]
     every = list(product(_along(layer, height), _along(layer, width)))
     return {one: every.count(one) for one in every}
 
 
 def _along(layer: Map, side: int) -> list[Residue]:
-    """Return the classes of pixels along one side, and the size of each class."""
+    """Return the pixels of each residue modulo the stride along one side."""
     starts = [divmod(residue + layer.padding, layer.stride) for residue in range(layer.stride)]
     return [
         Residue(first, len(range(start, layer.size, layer.stride)), len(range(residue, side, layer.stride)))

@@ -219,7 +219,7 @@ def _row(unit: tuple[Map, ...], v: int, *, batch: int, shares: Mapping[str, floa
 
 
 def _rank(layer: Map, batch: int) -> int | None:
-    """Return the rank for a batch; None for a convolution of several pictures, for which no formula is known."""
+    """Return the rank for a batch; None where no formula is known, as for a convolution of several pictures."""
     alone = batch == 1 or layer.kind in ("mean", "max") or (layer.kind == "linear" and batch < layer.outputs)
     rank = predicted_rank(layer) if alone else None
     return None if rank is None else batch * rank

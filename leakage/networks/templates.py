@@ -1,6 +1,6 @@
-"""Networks of the papers as texts that `network.parse` reads: what an editor of networks offers to start from. No torch."""
+"""Networks of the papers as texts that `grammar.parse` reads: what an editor of networks offers to start from. No torch."""
 
-from leakage.networks.grammar import JOINT, NetworkError, parse, write
+from leakage.networks.grammar import JOINT, NetworkError, canonical
 
 
 def _residual(kind: str, blocks: tuple[int, ...], width: int, *, cut: int = 0) -> str:
@@ -41,7 +41,7 @@ TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), table 1
 def template_of(text: str) -> str | None:
     """Return the template with the same steps, however they are written; None when there is none."""
     try:
-        same = write(parse(text))
+        same = canonical(text)
     except NetworkError:
         return None
-    return next((name for name, steps in TEMPLATES.items() if write(parse(steps)) == same), None)
+    return next((name for name, steps in TEMPLATES.items() if canonical(steps) == same), None)

@@ -116,7 +116,7 @@ def parse_experiments(text: str, known: Catalog) -> list[Experiment]:
 def page(asked: Question, result: Answer, variants: Sequence[VariantResult], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
     """Write the answer as one HTML page that loads nothing from a network.
 
-    The summary comes first, then the scenario, the decision, the limits and the numbers.
+    The summary and the decision come first, then the scenario, the findings, the limits and the numbers.
     """
     main = next(variant for variant in variants if not _is_control(variant, variants))
     measured = alternatives(main.experiment, store, known, lambda text: in_words_of(asked, text))

@@ -118,7 +118,7 @@ def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str,
 
 
 def people_words(answer: Answer) -> str:
-    """Describe how many pictures came to which verdict, in a single sentence if the same holds for all."""
+    """Describe how many pictures came to which verdict, or say that nothing is known if none came to any."""
     if answer.people == {CUT_SHORT: answer.total}:
         which = f"all {answer.total}" if answer.total > 1 else "it"
         return "Nothing is known: no attack has ended" if answer.open else f"Time ran out on {which}: nothing is known"

@@ -12,7 +12,7 @@ def headline(experiment: Experiment, known: Catalog) -> str:
 
 
 def caption(experiment: Experiment, known: Catalog) -> str:
-    """Describe in a line all settings that are needed to run an experiment again."""
+    """Describe the main settings of an experiment in a line, from the attack to the seed."""
     count, attacker_type = len(experiment.pictures), attacker(experiment, known)
     weights = f"trained ({experiment.checkpoint})" if experiment.checkpoint else "untrained"
     parts = [

@@ -28,7 +28,7 @@ from leakage.spec.threat_model import assumptions
 
 STYLE = Path(__file__).with_suffix(".css")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe, Ito 2008, and more
-POINTS = 300  # of a curve, at most
+POINTS = 300  # of a curve; less than twice as many stay
 WIDE, HIGH, LEFT, LOW = 720, 300, 48, 36  # the drawing, and its margins on the left and below
 HEAD = ("Variant", "Attacker", "Verdict", "PSNR", "SSIM", "LPIPS", "Rank", "Labels found out")
 OWN = (
@@ -169,7 +169,7 @@ def _costs(row: Row) -> list[str]:
 
 
 def _verdict_sentences(variants: Sequence[VariantResult]) -> list[str]:
-    """List the reasons of the verdicts, then the reasons why runs failed."""
+    """List the reasons of the verdicts, then how those runs ended that came to no final answer."""
     words = [f"{variant.row.name}: {variant.row.words}" for variant in variants if variant.row.words]
     return words + [
         f"{variant.row.name}: {variant.row.ended}." for variant in variants if variant.run.finished and not variant.row.answered
@@ -210,7 +210,7 @@ def _curves(variants: Sequence[VariantResult]) -> dict[str, Any] | None:
 
 
 def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Return about POINTS points of a curve at most, with the last point among them."""
+    """Thin a curve to less than twice POINTS points, with the last point among them."""
     return [*curve[: -1 : max(1, len(curve) // POINTS)], curve[-1]]
 
 

@@ -36,7 +36,7 @@ def parse_key(key: str, known: Catalog) -> tuple[Part, ...]:
 
 
 def key_today(key: str) -> str:
-    """Return what `key_of` of an earlier version wrote with today's names of the fields.
+    """Return a key that an earlier version wrote, with today's names of the fields.
 
     >>> key_today("dp_sgd:sigma=0.1;clip=2+pruning")
     'dp_sgd:noise_multiplier=0.1;max_grad_norm=2+pruning'

@@ -34,7 +34,7 @@ class Nearest:
     scene: MeasuredScene | None = None
     """The table that contains the rows; None if there is no table."""
     lines: tuple[Line, ...] = ()
-    """The rows, the nearest first."""
+    """The rows: that of the protection first, then that of a sum."""
     attackers: dict[tuple[str, str], Attacker] = field(default_factory=dict)
     """Every attacker of these rows, by attack and strategy, with the furthest that it came."""
 

@@ -35,7 +35,7 @@ class Duel:
 
     @property
     def best(self) -> Cell | None:
-        """The strongest adaptive attacker, by `reach`; None if every attacker does the same."""
+        """The result of the strongest adaptive attacker, by `reach`; None if none was run, since all do the same or were left out."""
         return max((cell for cell in self.knowing.values() if "psnr" in cell), key=reach, default=None)
 
     @property
@@ -193,7 +193,7 @@ class AccuracyCost:
 
 
 def accuracy_costs(known: Catalog) -> list[AccuracyCost]:
-    """Return every training of the table for which a training without protection has as many rounds and pictures."""
+    """Return every training of the table for which a training without protection has the same model, rounds, pictures and batch."""
     kept = table() or {"rows": []}
     rows = [row for row in kept["rows"] if row["accuracy"]]
     peers = [Part(**part) for row in rows for part in row["defenses"]]

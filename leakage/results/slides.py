@@ -57,7 +57,7 @@ class Slide:
     sent: int
     """How many numbers the server received."""
     settings: str
-    """All settings that are needed to run the experiment again, such as the seed."""
+    """The main settings of the experiment in a line, from the attack to the seed."""
 
     @property
     def several(self) -> bool:

@@ -11,7 +11,8 @@ def find_sweep(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]
     Seeds may differ too, if every strength was run with each of them.
 
     Returns:
-        The id of the protection, the name of the field, and its value in every experiment; None if nothing differs, or anything else.
+        The id of the protection, the name of the field, and its value in every experiment. None if no number differs, or if more than
+        one number differs, or if anything else does.
     """
     stacks = [[(part.id, name, value) for part in each.defenses for name, value in part.fields.items()] for each in experiments]
     if len({tuple((id, name) for id, name, _ in stack) for stack in stacks}) != 1:

@@ -26,8 +26,9 @@ class Priority(NamedTuple):
 def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
     """Return the scenario with every attack that fits it, for every attacker (naive and adaptive), the strongest first.
 
-    The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). What was not measured comes last: closed forms
-    before searches, adaptive before naive attackers.
+    The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). Closed forms that were not measured come first,
+    since they take seconds; searches that were not measured come last. Of equally strong attackers with the same attack, the naive one
+    comes last.
 
     Args:
         asked: the scenario.

@@ -42,7 +42,7 @@ class NewerStoreError(BrokenHomeError):
 
 
 def set_pragma(db: Connection, pragma: str) -> None:
-    """Set it, and wait while another process has the file: of two processes that change it to WAL, SQLite refuses one at once."""
+    """Set a pragma, and wait while another process has the file: of two processes that change it to WAL, SQLite refuses one at once."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -83,7 +83,7 @@ class Database:
         self.set_reserve_aside()
 
     def schema(self, db: Connection) -> int:
-        """Return the number of the last migration that the file has seen. Raises NewerStoreError when it is not one of ours."""
+        """Return the number of the last migration that the file has seen. Raises NewerStoreError for one that this version lacks."""
         number = int(db.execute("PRAGMA user_version").fetchone()[0])
         if number > len(self.migrations):
             raise NewerStoreError(NEWER.format(self.path, number, len(self.migrations)))

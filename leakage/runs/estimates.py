@@ -129,7 +129,7 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
 
 
 def planned(experiment: Experiment, known: Catalog) -> float:
-    """Return how many passes over the batch the attack replays at most: steps (or 1) x starts x the client's local epochs."""
+    """Return how many passes over the batch the attack replays: steps (or 1) x starts x the client's local epochs, without restarts."""
     fields = experiment.attack.fields
     imitates = experiment.assume.adaptive and not known.attacks.get(experiment.attack.id).in_place_of_steps
     epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1

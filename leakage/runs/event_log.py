@@ -69,7 +69,7 @@ class EventLog:
         return [_heard(row) for row in rows]
 
     def newest_frame(self, run: str) -> FrameEvent | None:
-        """Return the newest frame of an attack."""
+        """Return the newest frame of an attack; None before its first frame."""
         row = self.database.read().execute("SELECT MAX(seq) AS seq FROM events WHERE run = ? AND kind = 'frame'", (run,)).fetchone()
         return FrameEvent.model_validate(self._heard("e.seq = ?", row["seq"])[0]) if row["seq"] else None
 

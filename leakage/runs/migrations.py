@@ -2,7 +2,7 @@
 
 `PRAGMA user_version` holds the number of the last step that a file has seen. A new file sees all of them, so there is no second place
 where the tables are written down. To change the schema, write a function here, append it to MIGRATIONS,
-and test it beside those in tests/runs/test_migrations.py; `Run` in store.py gets a field for a new column that is to be read.
+and test it beside those in tests/runs/test_migrations.py; `Run` in rows.py gets a field for a new column that is to be read.
 
 A step is never edited once a release has it, and uses nothing that may change later: no model of an event, no table of another file.
 """
@@ -117,7 +117,7 @@ def let_codes_delete_uploads(db: Connection) -> None:
 
 
 def let_runs_yield(db: Connection) -> None:
-    """Add since when a run is asked to let another owner go first (migration 9)."""
+    """Add the time since which a run is asked to let another owner go first (migration 9)."""
     db.execute("ALTER TABLE runs ADD COLUMN yields REAL")
 
 

@@ -244,7 +244,7 @@ def _begin_anew(db: Connection, run: str, why: str) -> bool:
 
 
 def _share(db: Connection, run: Run) -> str | None:
-    """Find an equal run (not failed, not cancelled), add this run's owner to its owners, and return its id; None when there is none."""
+    """Find an equal run (not failed, cancelled or thinned), add this run's owner to its owners, and return its id; None without any."""
     row = db.execute(
         "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND thinned IS NULL AND cancelled IS NULL"
         " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",

@@ -38,7 +38,7 @@ class UploadCodes:
         self.wrong: dict[str, list[float]] = {}  # when each owner tried a wrong one
 
     def issue(self, owner: str, upload: str) -> str:
-        """Return a new code for a picture that this owner uploads; None on a full disk, where no run with it could be kept either."""
+        """Return a new code for a picture that this owner uploads; empty on a full disk, where no run with it could be kept either."""
         code = "".join(secrets.choice(LETTERS) for _ in range(GROUPS * EACH))
         row = (_hash(code), owner, upload, time.time())
         try:
@@ -51,9 +51,9 @@ class UploadCodes:
         return "-".join(_groups(code))
 
     def delete(self, code: str, owner: str) -> Deleted:
-        """Delete every run that used the upload of this code, of all its owners; `owner` typed the code. Raises CodeError."""
+        """Delete every run of the uploader that used the upload of this code; `owner` typed the code. Raises CodeError."""
         now = time.time()
-        self.wrong = {owner: recent for owner, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
+        self.wrong = {other: recent for other, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
         if len(self.wrong.get(owner, ())) >= TRIES:
             raise CodeError(TOO_MANY)
         typed = "".join(letter for letter in code.lower().translate(ALIKE) if letter in LETTERS)

@@ -41,7 +41,7 @@ class Travels:
     """Of an aggregation: where the sum arrives and is attacked."""
 
     def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
-        """Return in words what arrives beside the sum of all clients, apart from a second sum of all clients.
+        """Return in words what arrives beside the sum of all clients; a sum that has all clients too tells nothing new, and is left out.
 
         Args:
             fields: the fields of the aggregation.

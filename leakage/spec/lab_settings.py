@@ -105,7 +105,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
 
 
 def with_usual_unnamed(experiment: Experiment, known: Catalog) -> Experiment:
-    """Return the experiment without the name of its strategy if that is the default, as in the Lab; raise CatalogError if unknown."""
+    """Return the experiment without the name of its strategy if that is the default; raise CatalogError for an unknown protection."""
     usual = {name for part in experiment.defenses for name in list(known.defenses.get(part.id).strategies)[:1]}
     if experiment.assume.strategy not in usual:
         return experiment

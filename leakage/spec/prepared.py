@@ -69,15 +69,15 @@ class WhatIf(Base):
 class WhatIfs(Base):
     """The questions that name a plug-in; the comment says when each is asked."""
 
-    eight: WhatIf  # always: more pictures in one update
-    summed: WhatIf  # always: the updates of several clients are added up
+    eight: WhatIf  # for a single client, unless `summed` is asked: more pictures in one update
+    summed: WhatIf  # for a single client with 4, 8, 12 ... pictures: the updates of several clients are added up
     local: WhatIf  # if a gradient is sent
     plain: WhatIf  # if no gradient is sent
     pruned: WhatIf  # if a gradient is sent
     filtered: WhatIf  # if no gradient is sent: a protection as frameworks offer it
     connected: WhatIf  # if the model has no field `width`
-    watched: WhatIf  # if an attacker can combine many rounds
-    colluding: WhatIf  # if an attacker can use the gradient of another client
+    watched: WhatIf  # if the first round is attacked and an attacker can combine many rounds
+    colluding: WhatIf  # if a later round is attacked and an attacker can use the gradient of another client
     exact: WhatIf  # if there are several pictures
     learned: WhatIf  # if the pictures have the form of those on which a generator was trained
     staged: WhatIf  # after `learned`

@@ -68,7 +68,7 @@ class Training(Base):
 
     @property
     def _local_steps(self) -> LocalSteps:
-        """The local steps of the clients; a last batch of one picture is left out unless every batch or client has just one."""
+        """The local steps of the clients; a last batch of one picture is left out, unless `batch` is 1 or the client has one."""
         each = -(-self.pictures // self.clients) if self.pictures else MANY
         last = (self.pictures - 1) % each + 1 if self.pictures else MANY  # the last client has the remaining pictures
         return LocalSteps(1 if 1 in (self.batch, last) else 2, min(self.batch, each), self.image_shape[1])
@@ -155,7 +155,7 @@ class Ranks(Base):
 
     @property
     def layers(self) -> tuple[Map, ...]:
-        """The convolutions, of any size."""
+        """The convolutions outside blocks with a skip, of any size."""
         return to_measure(self._maps())
 
     @property

@@ -20,7 +20,7 @@ from leakage.web.proxies import NamedProxies, visitor_at
 from leakage.web.request_filter import security_headers
 
 HEAD_WITHIN = 10.0  # seconds in which the head of the first request must arrive
-SILENT = 64  # connections of an address that may stay open without a request; the oldest of the others are closed after READ_WITHIN seconds
+SILENT = 64  # connections of an address that may stay open without a request; of more, the oldest are closed after READ_WITHIN seconds
 READ_WITHIN = 1.0  # seconds; long enough for a class that opens a page at the same moment
 SPARE = 256  # descriptors that stay free for the store, files of pages and processes
 ENOUGH = 16384  # most descriptors that this process requests of the system
@@ -75,7 +75,7 @@ class ConnectionLimits:
         return sum(map(len, self.open.values()))
 
     def open_connections(self, address: str) -> list["LimitedProtocol"]:
-        """Return the open connections of an address, the oldest first, and remove those that ended as websockets, without a call here."""
+        """Return the open connections of an address, the oldest first; remove closed websockets, of which `remove` is not told."""
         connections = self.open[address]
         for ended in [connection for connection in connections if connection.transport.is_closing()]:
             del connections[ended]

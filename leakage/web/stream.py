@@ -22,7 +22,7 @@ from leakage.runs.notes import SERVER
 from leakage.runs.owners import COOKIE
 from leakage.runs.service import Place, Service
 from leakage.runs.store import Store
-from leakage.web.proxies import visitor_at
+from leakage.web.proxies import visitor_of
 
 T = TypeVar("T")
 READERS = ThreadPoolExecutor(2, "readers")
@@ -163,7 +163,7 @@ class Stream:
             return PlainTextResponse("since must be a whole number.", 400)
         if not await read_in_thread(self.mark_viewed, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
-        owner = request.cookies.get(COOKIE) or visitor_at(request.client.host if request.client else "")
+        owner = request.cookies.get(COOKIE) or visitor_of(request)
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
             return PlainTextResponse(TOO_MANY_PAGES, 429)
         listener = Listener(ids, owner)

@@ -1,4 +1,4 @@
-"""A limit on wrong passwords: 10 a minute from each address, and only 1 a minute while all addresses together send more than 60."""
+"""A limit on wrong passwords: 10 a minute from each address, and only 1 a minute once all addresses together have sent 60."""
 
 import math
 from collections import OrderedDict, deque

@@ -39,7 +39,7 @@ class HandoutLinks(NamedTuple):
     reader: str
     """The address of the page Learn, as a page to print links to it."""
     printed: Callable[[str], str]
-    """Returns the address of a lesson to print as text, given the lesson's id."""
+    """Given the id of a lesson, returns its address in the form in which a page prints it."""
 
 
 class PrintedPicture(NamedTuple):

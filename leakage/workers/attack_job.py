@@ -112,7 +112,7 @@ def prepare_case(job: Job, device: torch.device) -> Case:
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
     """Claim waiting runs of the same owner to be computed in one loop with this one: at most a fair number for each slot.
 
-    And what a step of that loop costs, in steps of one run.
+    Returns these runs, and what a step of that loop costs, in steps of one run.
     """
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None

@@ -47,7 +47,7 @@ class Heartbeat(threading.Thread):
         self.store.close()
 
     def __call__(self) -> bool:
-        """Return whether the run should stop; also set this thread's number of cores: `most` for a lone run, else one."""
+        """Return whether the run should stop; also set torch's number of threads: `most` for a lone run, else one."""
         threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)

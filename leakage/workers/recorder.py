@@ -54,7 +54,7 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
 
 
 def play_whole(experiment: Experiment) -> Played:
-    """Compute a run of this experiment and return all of its events. Raises SpecError."""
+    """Compute a run of this experiment and return it with its events and pictures. Raises SpecError."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")
         began, worked = time.perf_counter(), time.process_time()
@@ -126,7 +126,7 @@ def existing_runs() -> dict[str, RunRecording]:
 
 
 def up_to_date(name: str, known: Catalog) -> bool:
-    """Return whether a run has a recording of the experiment that it asks for today."""
+    """Return whether a run or a grid has a recording of the experiments that it asks for today."""
     try:
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
@@ -195,7 +195,7 @@ def compare_grid(workers: Executor, name: str) -> list[str]:
 
 
 def differences(name: str, close: float, recorded: tuple[float, str], found: tuple[float, str]) -> list[str]:
-    """Yield a sentence where PSNR in dB or the verdict's word differ by more than is `close`."""
+    """List a sentence if the PSNR differs by more than `close` dB, or if the word of the verdict differs."""
     if abs(recorded[0] - found[0]) <= close and recorded[1] == found[1]:
         log.info("%s: as recorded.", name)
         return []

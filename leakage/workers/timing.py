@@ -17,7 +17,7 @@ WORTH = 1.25  # more threads must make a replay this many times as fast; else th
 
 
 def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield, model by model with default fields and without those in LARGE, its id and the seconds of a replay with its derivative.
+    """Yield, model by model with default fields and without those above LARGE, its id and the seconds of a replay with its derivative.
 
     The first number is for 1, the second for 8 pictures of 3x32x32. On a CPU it is processor time of one thread: what else the machine does
     at that moment would be in every estimate from then on.
@@ -35,7 +35,7 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
-    """Return 1 or `most`, the faster number of threads for this replay; small networks gain nothing from a second core."""
+    """Set and return the number of threads for this replay: `most` if that is at least WORTH times as fast as 1 thread, else 1."""
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)

@@ -115,7 +115,7 @@ def _is_at(lock: int, folder: Path) -> bool:
 
 
 def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[str, Any]]]:
-    """Return the state of a training and the rows of metrics.json so far; None and no rows where nothing was begun."""
+    """Return the state of a training (None if it has ended or not begun) and its rows of metrics.json. Raises CheckpointError."""
     state, metrics = folder / STATE, folder / "metrics.json"
     if not metrics.exists():
         return None, []

@@ -23,7 +23,7 @@ from leakage.ui.components.live import Shown, stage
 GROUP = "verify"
 TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pictures have 10 classes
 ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
-SHALLOW = 3  # most layers before the outputs for which DLG is offered: sigmoids of deeper networks pass on next to no gradient
+SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
 WHY = "DLG needs smooth layers, but deep smooth networks pass on next to no gradient. There Inverting Gradients on LeakyReLU finds more."
 ABOUT = "Runs R-GAP and a search on this network with random weights. The search knows the class, as in the paper."
@@ -79,7 +79,7 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
         search: the id of the attack that searches.
 
     Returns:
-        R-GAP, unless the network has max pooling, then the search.
+        First R-GAP, which is left out if the network has max pooling; then the search.
 
     Raises:
         SpecError: the catalog is not ready, or an experiment is not valid.

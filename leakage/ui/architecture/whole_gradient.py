@@ -76,7 +76,7 @@ def protective(analysis: Analysis, measured: GradientRank) -> bool:
 
 
 def extent(analysis: Analysis, measured: GradientRank) -> Markdown:
-    """Say whether the network protects this picture in part; return an empty text if no layer has too few equations."""
+    """Say whether the network protects this picture in part; return an empty text if no layer lacks equations, or the rank is open."""
     if not lacks_equations(analysis):
         return Markdown("")
     if protective(analysis, measured):

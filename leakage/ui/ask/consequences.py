@@ -51,7 +51,7 @@ def advice(sentences: Sequence[tuple[str, str]], question: Question) -> None:
 
 
 def change(ids: str, question: Question, known: Catalog) -> None:
-    """Draw a table of the precomputed results of the protection in question and of none, and all others in an expander."""
+    """Draw a table of the precomputed results of the protection in question and of none; an expander has the table of all."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
     uploads = [picture for run in find_runs(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
     measured = alternatives(groups(question, list(dict.fromkeys(uploads)))[0], service(), known, lambda text: in_words_of(question, text))

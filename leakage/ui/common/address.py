@@ -110,7 +110,7 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
     entries: dict[str, str | None] = {
         key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
     }
-    if PICKED in state:  # every other source has another first picture
+    if PICKED in state:  # the usual pictures are left out beside the usual source only: other sources begin with other pictures
         entries[PICKED] = None if state[PICKED] == USUAL_PICTURES and entries["source"] is None else ",".join(state[PICKED])
         entries["batch"] = None  # the number of named pictures says it
     entries |= more or {}

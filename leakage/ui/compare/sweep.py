@@ -20,7 +20,7 @@ WIDE = 20.0  # if the largest strength is more than this many times the smallest
 def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> go.Figure | None:
     """Plot PSNR over strength for each attacker, beside a grey picture and the published threshold; None if no strength differs.
 
-    If all runs have ended and every strength has at least three seeds, a line joins the means, in a band of their 95 % confidence
+    If all runs reached their answer and each strength has at least three seeds, a line joins the means, in a band of their 95 % confidence
     intervals. Else there are points, each the mean of the runs so far: a line would show differences that come from the seeds alone.
     """
     sweep = find_sweep(experiments)

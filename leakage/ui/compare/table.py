@@ -289,5 +289,5 @@ def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | 
             points.append((cost.accuracies, max(map(mean, attackers.values())), protection))
     if len(points) < 2:
         return None
-    axis_title = heading([cost for cost in costs.values()])
+    axis_title = heading(list(costs.values()))
     return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{axis_title} (%)", y=f"what leaks of {scene} (dB)")

@@ -121,7 +121,7 @@ def set_apart() -> list[str]:
 
 
 def prepare() -> None:
-    """Load the prepared comparison for a newcomer, whose attack is put into the widgets when they are first drawn."""
+    """Set the widgets to the prepared comparison for a newcomer; `choose_attack` puts in its attack when that menu is first drawn."""
     forms.load(prepared().compare.experiment.model_copy(update={"attack": forms.DEFAULT.attack}))
     st.session_state[NEWCOMER] = True
     st.session_state.pop(address.OPENING, None)

@@ -12,7 +12,7 @@ from leakage.ui.components.front import front
 KEY = "newcomer"  # in session state: whether this visitor is still a newcomer
 RUNS = ("run-button", "go")  # in session state: set when Run or a what-if was pressed
 SETTINGS = ".st-key-step-1"  # where the settings begin
-BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])}  # what an address holds that asks for nothing
+BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])}  # such an address asks for nothing
 
 
 def front_door() -> None:

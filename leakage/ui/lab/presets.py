@@ -1,4 +1,4 @@
-"""Presets: one click shows two recorded runs of the same picture and seed side by side, which overturn a published result."""
+"""Presets: one click shows two recorded runs of the same picture and seed side by side, with a sentence on what they show."""
 
 import streamlit as st
 
@@ -44,7 +44,7 @@ def find_preset(name: str | None) -> Preset | None:
 
 
 def start(preset: Preset, *, live: bool = False) -> None:
-    """Show the recorded runs of a preset, and set the widgets to the adaptive one.
+    """Show the recorded runs of a preset, and set the widgets to the second one.
 
     Compute both runs instead where `live` is set or a recording is missing.
     """

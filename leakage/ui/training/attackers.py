@@ -99,7 +99,7 @@ def lab_link(card: InverterCard) -> str:
     for part in card.defenses[:1]:
         query += f"&defense={part['id']}" + "".join(f"&{part['id']}.{name}={quote(str(value))}" for name, value in part["fields"].items())
     shape = f"&size={card.image_shape[1]}&channels={card.image_shape[0]}&seed={card.seed}"
-    attack = next((entry.id for entry in (service().ready().attacks) if entry.learned), "")
+    attack = next((entry.id for entry in service().ready().attacks if entry.learned), "")
     return f"{base()}/?model={model}{query}{shape}&source={card.data}&attack={attack}"
 
 
