@@ -131,7 +131,10 @@ def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
 
 
 def note_device(store: Store, device: torch.device) -> None:
-    """Say what this machine computes on: results are shared with those of its kind, and what another was measured at says nothing."""
+    """Record the kind of device that the store's workers compute on; forget the measured speeds where another kind was recorded before.
+
+    Results are shared only between runs of one kind of device, and the next experiments that are submitted ask for results of this kind.
+    """
     known = store.note(DEVICE)
     if known != device.type:
         store.put_note(DEVICE, device.type)
@@ -163,6 +166,8 @@ def work(
     `prepare` brings what a run needs and is not on this machine.
     """
     slot = worker.split(":")[0]
+    if slot == "0":
+        note_device(store, device)
     idle_since, todo = time.monotonic(), chores(store, slot, device)
     while going():
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))

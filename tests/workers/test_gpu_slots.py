@@ -17,7 +17,7 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Ranks
 from leakage.workers import gpu_slots
 from leakage.workers.gpu_slots import GpuShare, assign_gpus, find_gpus, slots_for
-from leakage.workers.worker import note_device, perform
+from leakage.workers.worker import note_device, perform, work
 
 GB = 2**30
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -128,6 +128,17 @@ def test_what_another_device_was_measured_at_is_forgotten(door: Service) -> None
     assert door.store.note(SPEEDS)
     note_device(door.store, CUDA)
     assert (door.store.note(DEVICE), door.store.note(SPEEDS)) == ("cuda", None)
+
+
+def test_the_first_worker_records_its_device_before_it_claims_a_run(door: Service) -> None:
+    door.store.put_note(SPEEDS, {"lenet": [0.01, 0.02]})
+    work(door.store, "1:7", CUDA, going=lambda: False)
+    assert door.store.note(DEVICE) is None
+    work(door.store, "0:7", CUDA, going=lambda: False)
+    assert (door.store.note(DEVICE), door.store.note(SPEEDS)) == ("cuda", None)
+    found = door.store.get(door.submit(FAST, "me"))
+    assert found
+    assert found.version.endswith(" on cuda")
 
 
 def test_pages_know_the_slots_that_the_dispatcher_keeps(door: Service) -> None:

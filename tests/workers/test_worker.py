@@ -16,7 +16,7 @@ from store_rows import python
 from store_rows import run as row
 
 from leakage.runs.event_log import MAX_FRAMES
-from leakage.runs.notes import SPEEDS
+from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.dispatcher import KILL_AFTER, LOST
@@ -89,6 +89,12 @@ def test_nothing_of_ray_is_loaded_where_it_is_not_asked_for(dispatcher: Place) -
     dispatcher.service.cancel(run, "me")
     assert "libtorch" in loaded(worker)
     assert "_raylet" not in loaded(worker) + loaded(dispatcher.dispatcher())
+
+
+@pytest.mark.processes
+def test_a_worker_process_records_the_device_of_this_machine(dispatcher: Place) -> None:
+    kind = "mps" if torch.backends.mps.is_available() else "cpu"  # the fixture hides CUDA
+    until(lambda: dispatcher.store.note(DEVICE) == kind, what=f"a worker records that it computes on {kind}")
 
 
 @pytest.mark.processes
