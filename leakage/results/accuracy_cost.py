@@ -1,4 +1,4 @@
-"""The accuracy cost of protections: how good a model gets behind them, from the table in assets/ or from a training on this machine."""
+"""The accuracy cost of protections: the accuracy of models trained with them, from the table in assets/ or from this machine's runs."""
 
 import json
 import math
@@ -33,22 +33,22 @@ BUDGET = "Privacy budget (epsilon)"
 
 EPSILONS = {  # heading of a column -> its explanation; in the order of `Cost.epsilons`
     f"{BUDGET} of that training, not sampled": (
-        "Differential privacy of one picture in the training whose accuracy stands here, as it was trained: "
+        "Differential privacy of one picture in the training that reached this accuracy, as it was run: "
         "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing."
     ),
     f"{BUDGET} of that training, if sampled": (
         "The same if every batch were drawn at random (Poisson sampling), which this training does not do. ∞: it bounds nothing."
     ),
     f"{BUDGET} of what was sent, not sampled": (
-        "Differential privacy of one picture in what this client sent to the attacker (of all its pictures, where the threat model says "
-        "so): one upload, or those of all rounds that it watched; no sampling is assumed. ∞: it bounds nothing."
+        "Differential privacy of one picture (of all pictures of the client, where the threat model says so) in what this client sent to "
+        "the attacker: one upload, or the uploads of all rounds that the attacker watched; no sampling is assumed. ∞: it bounds nothing."
     ),
 }
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The accuracy and the privacy budget of a training behind protections, and the sentences that stand beside them."""
+    """The accuracy and the privacy budget of a training with protections, and the sentences about them."""
 
     recipe: str = ""
     """The model, data and rounds of the training, in words; empty where there is no table."""
@@ -85,25 +85,26 @@ class Trained:
 
 
 def cost(runs: RunReader, experiment: Experiment, known: Catalog) -> Cost:
-    """Return what the protections of an experiment cost a training.
+    """Return the accuracy and the privacy budget of a training with the protections of an experiment.
 
-    The result has no accuracy, and says why, where the experiment's model is not the model of the table or where nothing was measured.
+    Where the experiment's model is not the model of the table, or where nothing was measured, there is no accuracy, and `Cost.blank`
+    says why.
     """
     if not table():
         return UNKNOWN
     recipe = recipe_words(known)
     if not same_model(experiment.model, known):
         return Cost(recipe=recipe, blank=f"measured of {recipe}; the model here is another")
-    found, plain = trained(runs, experiment.defenses, known), trained(runs, (), known)
-    if not found:
+    protected, plain = trained(runs, experiment.defenses, known), trained(runs, (), known)
+    if not protected:
         return Cost(recipe=recipe)
     return Cost(
         recipe=recipe,
         blank="",
-        accuracies=found.accuracies,
-        difference=difference(found.accuracies, plain.accuracies) if plain and experiment.defenses else "",
-        sampled=epsilon_of_json(found.privacy.sampled) if found.privacy else None,
-        unsampled=epsilon_of_json(found.privacy.unsampled) if found.privacy else None,
+        accuracies=protected.accuracies,
+        difference=difference(protected.accuracies, plain.accuracies) if plain and experiment.defenses else "",
+        sampled=epsilon_of_json(protected.privacy.sampled) if protected.privacy else None,
+        unsampled=epsilon_of_json(protected.privacy.unsampled) if protected.privacy else None,
     )
 
 
@@ -121,11 +122,11 @@ def epsilon_words(epsilon: float | None, digits: int = 2) -> str:
     return "–" if epsilon is None else INFINITE if math.isinf(epsilon) else f"{epsilon:.{digits}f}"
 
 
-def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
-    """Describe how accuracies behind a protection differ from those without, as far as so few trainings can show.
+def difference(protected: Sequence[float], plain: Sequence[float]) -> str:
+    """Describe the difference in accuracy between trainings with and without a protection, as far as so few trainings can show it.
 
     Args:
-        behind: the accuracy of each training behind the protection, in [0, 1].
+        protected: the accuracy of each training with the protection, in [0, 1].
         plain: the accuracy of each training without protection, in [0, 1].
 
     >>> difference([0.9, 0.91, 0.92], [0.97, 0.98, 0.99])
@@ -137,20 +138,20 @@ def difference(behind: Sequence[float], plain: Sequence[float]) -> str:
     >>> difference([0.5], [0.97, 0.98, 0.99])
     'one training: whether it differs is not known'
     """
-    if (fewest := min(len(behind), len(plain))) < FEWEST:
+    if (fewest := min(len(protected), len(plain))) < FEWEST:
         return f"{'one training' if fewest == 1 else f'{fewest} trainings'}: whether it differs is not known"
-    ends = sorted(100 * end for end in difference_interval(plain, behind))
+    ends = sorted(100 * end for end in difference_interval(plain, protected))
     if max(map(abs, ends)) < SMALL:
         return NO_DIFFERENCE
-    lost = 100 * (mean(plain) - mean(behind))
+    drop = 100 * (mean(plain) - mean(protected))
     if ends[0] <= 0 <= ends[1]:
-        return SAME_MEAN if abs(lost) < 0.05 else UNCERTAIN.format(abs(lost), "lower" if lost > 0 else "higher")
+        return SAME_MEAN if abs(drop) < 0.05 else UNCERTAIN.format(abs(drop), "lower" if drop > 0 else "higher")
     low, high = sorted(min(abs(end), 100.0 * max(mean(plain), 1 - mean(plain))) for end in ends)  # no accuracy is below 0 or above 1
-    return f"{'drop' if lost > 0 else 'gain'} of {abs(lost):.1f} percentage points, {low:.1f} to {high:.1f} with 95 % confidence"
+    return f"{'drop' if drop > 0 else 'gain'} of {abs(drop):.1f} percentage points, {low:.1f} to {high:.1f} with 95 % confidence"
 
 
 def heading(costs: Sequence[Cost]) -> str:
-    """Write the heading of a column of accuracies: the recipe and how many seeds.
+    """Return the heading of a column of accuracies: the recipe of the trainings and the number of their seeds.
 
     >>> heading([Cost("LeNet on MNIST, 6 rounds", accuracies=(0.9,)), Cost("LeNet on MNIST, 6 rounds", accuracies=(0.8, 0.9, 1.0))])
     'Accuracy of LeNet on MNIST, 6 rounds, 1 to 3 seeds'
@@ -174,13 +175,13 @@ def seeds_words(counts: Sequence[int]) -> str:
 
 
 def recipe_words(known: Catalog) -> str:
-    """Describe the model, data and rounds of the table."""
+    """Describe the model, data and rounds of the accuracy table, such as "LeNet on MNIST, 6 rounds"."""
     rounds = (table() or {})["recipe"]["rounds"]
     return f"{scene_words(known)}, {rounds} round{'' if rounds == 1 else 's'}"
 
 
 def scene_words(known: Catalog) -> str:
-    """Describe the model and data of the table."""
+    """Describe the model and data of the accuracy table, such as "LeNet on MNIST"."""
     recipe = (table() or {})["recipe"]
     model = Part(id=recipe["model"]["id"], fields=recipe["model"]["fields"])
     entry = known.models.find(model.id)
@@ -191,20 +192,20 @@ def scene_words(known: Catalog) -> str:
 
 
 def same_model(model: Part, known: Catalog) -> bool:
-    """Return whether a model is the model of the table, with the same fields."""
-    found = table()
-    return found is not None and fill_defaults("model", model, known) == fill_defaults("model", Part(**found["recipe"]["model"]), known)
+    """Return whether a model is the model of the accuracy table, with the same fields."""
+    costs = table()
+    return costs is not None and fill_defaults("model", model, known) == fill_defaults("model", Part(**costs["recipe"]["model"]), known)
 
 
 def same_scene(experiment: Experiment, known: Catalog) -> bool:
-    """Return whether an experiment attacks the model and data of the table, so that one plot may show its leakage and its accuracy."""
+    """Return whether an experiment has the model and data of the accuracy table, so that one plot may show its leakage and its accuracy."""
     asked, shape = training((), known), (experiment.channels, experiment.size, experiment.size)
     alike = asked is not None and shape == asked.image_shape and {picture.source for picture in experiment.pictures} == {asked.data}
     return alike and same_model(experiment.model, known)
 
 
 def trained(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Trained | None:
-    """Return the training behind these protections from the table, or from this machine's runs; None if there is no finished training."""
+    """Return the training with these protections, from the accuracy table or else from this machine's runs; None if none has finished."""
     if listed := trained_in_table(defenses, known):
         return listed
     run = training_of(runs, defenses, known)
@@ -213,46 +214,47 @@ def trained(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Traine
 
 
 def trained_in_table(defenses: Sequence[Part], known: Catalog) -> Trained | None:
-    """Return the training behind these protections from the table; None if the table has none.
+    """Return the training with these protections from the accuracy table; None if the table has none.
 
-    Of several server learning rates, take the rate with the best mean accuracy: a protection is judged by the best training it permits.
+    If the table has several server learning rates, return the training with the best mean accuracy: a protection is judged by the best
+    training that it permits.
     """
-    wanted, found = [with_defaults(part, known) for part in defenses], table()
-    alike = [row for row in found["rows"] if all(row[name] == found["recipe"][name] for name in RECIPE)] if found else []
-    measured = [row for row in alike if row["accuracy"] and [with_defaults(Part(**part), known) for part in row["defenses"]] == wanted]
+    stack, costs = [with_defaults(part, known) for part in defenses], table()
+    comparable = [row for row in costs["rows"] if all(row[name] == costs["recipe"][name] for name in RECIPE)] if costs else []
+    measured = [row for row in comparable if row["accuracy"] and [with_defaults(Part(**part), known) for part in row["defenses"]] == stack]
     best = max(measured, key=lambda row: mean(row["accuracy"]), default=None)
     return Trained(tuple(best["accuracy"]), privacy_of(best)) if best else None
 
 
 def privacy_of(row: dict[str, Any]) -> TrainingPrivacy | None:
-    """Return the epsilons of a row of the table; None if the row has none."""
+    """Return the epsilons of a row of the accuracy table; None if the row has none."""
     return TrainingPrivacy.model_validate(row["epsilon"]) if row.get("epsilon") else None
 
 
 def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
-    """Return the training task that would fill the table's row for these protections, with a time limit of a day.
+    """Return the training task for the row of the accuracy table with these protections, with a time limit of a day.
 
     None where there is no table, or where the task is not valid with these plug-ins.
     """
-    found = table()
+    costs = table()
     try:
-        return Training(**found["recipe"], defenses=tuple(defenses), max_seconds=24 * 3600).resolve(known) if found else None
+        return Training(**costs["recipe"], defenses=tuple(defenses), max_seconds=24 * 3600).resolve(known) if costs else None
     except ValueError:  # a SpecError, or a recipe of another version
         return None
 
 
 def training_of(runs: RunReader, defenses: Sequence[Part], known: Catalog) -> Run | None:
-    """Return this machine's latest run of the training behind these protections with today's code, on any device.
+    """Return this machine's latest run of the training with these protections and today's code, on any device.
 
     A finished run comes before a later run in another state. None if there is no such run.
     """
-    asked = training(defenses, known)
-    found = [run for run in runs.equal("train", asked.digest()) if on_device(run.version, CPU) == known.version] if asked else []
-    return next((run for run in found if run.status == "done"), None) or next(iter(found), None)
+    task = training(defenses, known)
+    equal = [run for run in runs.equal("train", task.digest()) if on_device(run.version, CPU) == known.version] if task else []
+    return next((run for run in equal if run.status == "done"), None) or next(iter(equal), None)
 
 
 def table() -> dict[str, Any] | None:
-    """Return the table that benchmarks/published/accuracy_cost.py wrote; None if the file is missing."""
+    """Return the accuracy table, which benchmarks/published/accuracy_cost.py writes; None if the file is missing."""
     return _read(ACCURACY_COSTS, ACCURACY_COSTS.stat().st_mtime_ns) if ACCURACY_COSTS.exists() else None
 
 
@@ -262,12 +264,12 @@ def _read(path: Path, _changed: int) -> dict[str, Any]:
 
 
 def with_defaults(part: Part, known: Catalog) -> Part:
-    """Return a protection with defaults filled in; unchanged if the catalog does not have it."""
+    """Return a protection with defaults filled in, or unchanged if it is not in the catalog."""
     return fill_defaults("defense", part, known)
 
 
 def fill_defaults(kind: str, part: Part, known: Catalog) -> Part:
-    """Return a plug-in of a kind with defaults filled in; unchanged if the catalog does not have it."""
+    """Return a plug-in of a kind with defaults filled in, or unchanged if it is not in the catalog."""
     try:
         return Part(id=part.id, fields=known.of(kind).get(part.id).resolve(part.fields))
     except CatalogError:

@@ -34,7 +34,7 @@ def options(admin: argparse.ArgumentParser) -> None:
     clean.add_argument("--uploads", type=float, metavar="DAYS", help="runs with uploads older than this; default LEAKAGE_UPLOAD_DAYS")
     clean.add_argument("--unseen", type=float, metavar="DAYS", help="runs of owners not seen for so long; default LEAKAGE_OWNER_DAYS")
     export = actions.add_parser("export", help="write finished attacks as files, but none with uploads: settings, curves, pictures")
-    export.add_argument("--out", type=Path, required=True, help="a folder, which is made")
+    export.add_argument("--out", type=Path, required=True, help="the folder to create")
 
 
 def perform(given: argparse.Namespace, config: Settings) -> None:
@@ -124,8 +124,8 @@ def export(store: Store, out: Path) -> int:
         folder = out / run.id
         folder.mkdir()
         for name in FILES:
-            if made := exports.make(store, run.id, name):
-                (folder / name).write_bytes(made.data)
+            if download := exports.make(store, run.id, name):
+                (folder / name).write_bytes(download.data)
     (out / "runs.csv").write_bytes(exports.table(COLUMNS, map(_row, runs)).data)
     return len(runs)
 

@@ -13,7 +13,7 @@ from leakage.spec.experiment import Experiment, Part
 
 ANOTHER = (
     "One picture of each phone, by the best attacker of the precomputed results, on an untrained LeNet with pictures of CIFAR-10. An "
-    "attacker that averages rounds had 16 of them. What was not shown there is not shown safe."
+    "attacker that averages rounds had 16 rounds. What was not shown there is not shown safe."
 )
 MARKED = "The rows nearest to your question are marked; their attackers are played first."
 
@@ -36,15 +36,15 @@ class Alternative:
 def alternatives(
     asked: Experiment, reader: RunReader, known: Catalog, named: Callable[[str], str] = lambda title: title
 ) -> list[Alternative]:
-    """List every protection of the precomputed results, and mark the rows nearest to an experiment.
+    """List every protection of the main table of precomputed results, and mark the rows nearest to an experiment.
 
-    The rows of another table than the main one come first.
+    If a nearest row is in another table, that row is added at the front.
 
     Args:
-        asked: the experiment whose nearest rows are marked.
+        asked: the experiment; the rows nearest to it are marked.
         reader: the runs, for trainings on this machine.
         known: the plug-ins.
-        named: puts a title into the words that the reader uses for the clients.
+        named: translates a title, so that it calls the clients by the question's word, such as "clinics".
     """
     rows = nearest(asked, known)
     lines = [line for line in matrix(known) if line.duels]

@@ -54,7 +54,7 @@ class Answer:
     control: Control | None = None
     """The results on the same pictures without protection; None if there are no control runs."""
     labels: LabelsRead | None = None
-    """The number of pictures whose label was predicted; None while no run has predicted any."""
+    """The labels that the attackers predicted; None while no run has predicted any."""
     promise: Promise | None = None
     """The differential privacy that the runs report; None if they report none."""
     protected: bool = False
@@ -62,7 +62,7 @@ class Answer:
     when: str = ""
     """The time at which the runs were computed, in words that continue a sentence."""
     stronger: str = ""
-    """An attack that came further in the nearest precomputed rows than all that were tried, and how far; empty if there is none."""
+    """An untried attack that showed more in the nearest precomputed rows than all tried attacks, and what it showed; empty if none did."""
 
     @property
     def recognized(self) -> int:
@@ -77,7 +77,7 @@ class Answer:
         if self.word == ASKING:
             return "Nothing recognized by the attacks that have ended. Others are still running."
         if self.word == GONE:
-            return "Some attacks of this answer were deleted, and what they found with them. Ask again."
+            return "Some attacks of this answer were deleted, with their results. Ask again."
         if self.idle and not self.begun:
             return "None of these attacks applies here, so none was tried, and nothing is known."
         if not self.tried:
@@ -102,7 +102,7 @@ class Answer:
     def decision(self) -> str:
         """What a decision should assume; empty while there is no answer."""
         if self.word == LEAK:
-            return "Decide as if the people who run the server had such pictures: sending updates in this way does not keep them private."
+            return "Decide as if the people running the server had such pictures: sending updates in this way does not keep them private."
         return "Decide as if it may leak: a failed attack proves nothing." if self.word == NOT_SAFE else ""
 
     @property
@@ -120,10 +120,10 @@ class Answer:
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
-    """Return the answer as far as the runs have come.
+    """Return the answer to a question of the page Ask, from the results that its runs have so far.
 
     Args:
-        reader: the runs and what they recorded.
+        reader: reads the runs and their events.
         runs: the attacks and controls of the question that still exist.
         known: the plug-ins.
         gone: the number of runs of the question that were deleted.
@@ -140,9 +140,9 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
             begun.add(asked.attack.id)
         if row.answered or row.shows:
             tried.add(asked.attack.id)
-        for picture, found in picture_words(run, row):
-            worst[picture] = min(worst.get(picture, INAPPLICABLE), found, key=SEVERITY.index)
-    people = {word: count for word in SEVERITY if (count := sum(found == word for found in worst.values()))}
+        for picture, word in picture_words(run, row):
+            worst[picture] = min(worst.get(picture, INAPPLICABLE), word, key=SEVERITY.index)
+    people = {word: count for word in SEVERITY if (count := list(worst.values()).count(word))}
     open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
     best = max(main_rows, key=worst_case.reach_of, default=None)
@@ -168,7 +168,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
 
 
 def computed(runs: Sequence[Run]) -> str:
-    """Write when runs were computed, as words that continue a sentence; "" if none has ended."""
+    """Return when runs were computed, as words that continue a sentence; "" if none has ended."""
     ended = [run.finished for run in runs if run.finished]
     if not ended:
         return ""
@@ -177,7 +177,7 @@ def computed(runs: Sequence[Run]) -> str:
 
 
 def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
-    """List the pictures of a run as JSON text, each with the word of its verdict or the reason why it has none."""
+    """List the pictures of a run as JSON text, each with the word of its verdict, or CUT_SHORT or INAPPLICABLE if it has none."""
     end, asked = run.outcome(AttackEnd), run.experiment_as(Experiment)
     words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
     missing = INAPPLICABLE if row.inapplicable else CUT_SHORT
@@ -204,10 +204,18 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
 
 
 def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog) -> str:
-    """Name the attack that came further in the nearest precomputed rows than those that were played, and how far; "" if there is none.
+    """Name the strongest attack that was not played and showed more in the nearest precomputed rows than every played attack.
 
-    An attack came further if it showed the picture in more runs, or better by more than another seed makes. Only attackers that the
-    scenario permits count: an attacker that averages rounds needs several rounds, and a naive attacker stays naive.
+    An attack showed more if it showed the picture in more runs, or if its PSNR is higher by more than the spread between seeds. Only
+    attackers that the scenario permits count: an attacker that averages rounds needs several rounds, and a naive attacker stays naive.
+
+    Args:
+        experiments: the attacks of the answer.
+        played: the ids of the attacks that were played.
+        known: the plug-ins.
+
+    Returns:
+        The attack and what it showed, in words; "" if there is no such attack.
     """
     if not experiments:
         return ""
@@ -219,15 +227,10 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
         before = cells.get(attacker.attack.id)
         if attacker.strategy in permitted and (before is None or reach(attacker.cell) > reach(before)):
             cells[attacker.attack.id] = attacker.cell
-    *fractions, psnr = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
-    further = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
-    others = {
-        attack: cells[attack]
-        for attack, reached in further.items()
-        if [*reached[:-1]] > fractions or ([*reached[:-1]] == fractions and reached.psnr > psnr + SPREAD)
-    }
-    if not others:
+    best_played = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
+    unplayed = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
+    best = max(unplayed, key=lambda attack: unplayed[attack], default="")
+    if not best or unplayed[best] <= best_played._replace(psnr=best_played.psnr + SPREAD):
         return ""
-    best = max(others, key=lambda attack: reach(others[attack]))
     entry = known.attacks.find(best)
-    return f"{entry.short if entry else best} ({seen_words(others[best])} in the nearest precomputed row)"
+    return f"{entry.short if entry else best} ({seen_words(cells[best])} in the nearest precomputed row)"

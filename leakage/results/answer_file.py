@@ -60,11 +60,10 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog, given: Map
         raise SpecError("These runs answer another question than this one. Open the answer by its link, and print it from there.")
     result = answer(store, runs, known, gone=len(set(ids)) - len(variants))
     if name == "answer.json":
-        found = {"question": asked.model_dump(mode="json"), "answer": _figures_of(result, asked, known)}
-        return Download("application/json", json.dumps({**found, **data(variants, known)}, indent=2).encode())
-    return Download(
-        "text/html", page(asked, result, variants, known, store, {name: given.get(name, "")[:LONGEST] for name in PAPER}).encode()
-    )
+        content = {"question": asked.model_dump(mode="json"), "answer": _figures_of(result, asked, known)}
+        return Download("application/json", json.dumps({**content, **data(variants, known)}, indent=2).encode())
+    paper = {name: given.get(name, "")[:LONGEST] for name in PAPER}
+    return Download("text/html", page(asked, result, variants, known, store, paper).encode())
 
 
 def _figures_of(result: Answer, asked: Question, known: Catalog) -> dict[str, Any]:
@@ -83,11 +82,11 @@ def _figures_of(result: Answer, asked: Question, known: Catalog) -> dict[str, An
 
 
 def _epsilon(promise: Promise, uploads: int) -> dict[str, Any]:
-    return {"value": epsilon_words(promise.epsilon(uploads)), "uploads": uploads, "delta": promise.delta, "whom": promise.whom}
+    return {"value": epsilon_words(promise.epsilon(uploads)), "uploads": uploads, "delta": promise.delta, "whom": promise.unit}
 
 
 def question(text: str) -> Question:
-    """Return the question in an answer file; raise SpecError if the text is no answer file."""
+    """Return the question in an answer file; raise SpecError if `text`, its content, is no answer file."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -109,8 +108,8 @@ def parse_experiments(text: str, known: Catalog) -> list[Experiment]:
     asked = question(text)
     if not json.loads(text).get("experiments") or asked.who == "own":
         return []
-    found = comparison_file.experiments(text, known)
-    return found if matches(asked, found, known) else []
+    experiments = comparison_file.experiments(text, known)
+    return experiments if matches(asked, experiments, known) else []
 
 
 def page(asked: Question, result: Answer, variants: Sequence[VariantResult], known: Catalog, store: Store, paper: Mapping[str, str]) -> str:
@@ -149,9 +148,9 @@ def _is_control(variant: VariantResult, variants: Sequence[VariantResult]) -> bo
 
 
 def _figures(variants: Sequence[VariantResult]) -> list[tuple[str, str, str]]:
-    """List the pictures that the page shows: private pictures and reconstruction as PNG (base64), and a caption.
+    """List the figures of the page: the private pictures and their reconstruction as PNG (base64), and a caption.
 
-    Of each group of pictures these are the run that shows most, and the control that shows most.
+    For each group of pictures, the figures are of the run that shows most and of the control that shows most.
     """
     best: dict[tuple[str, bool], VariantResult] = {}
     for variant in variants:

@@ -103,7 +103,7 @@ def _protection(question: Question, known: Catalog) -> str:
 def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
     """List the findings as pairs of a topic and a description: what was seen, the control, labels, privacy, and what that means."""
     best = answer.best
-    found = [
+    findings = [
         ("Could be seen", people_words(answer)),
         ("Control, protection off", _control(answer)),
         ("What each picture shows", _labels(answer, question)),
@@ -114,7 +114,7 @@ def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str,
         ("How that is known", (best and best.words) or ""),
         ("With how much effort", effort(answer)),
     ]
-    return [(about, sentence_case(in_words_of(question, words))) for about, words in found if words]
+    return [(about, sentence_case(in_words_of(question, words))) for about, words in findings if words]
 
 
 def people_words(answer: Answer) -> str:
@@ -145,9 +145,9 @@ def _control(answer: Answer) -> str:
 
 
 def _promise(answer: Answer, question: Question, known: Catalog) -> Promise | None:
-    """Return the differential privacy of the protection in question.
+    """Return the differential privacy of the question's protections, computed from the question, or else as the runs report it.
 
-    It is computed from the question, or else taken from the runs; None if there is no protection, or if neither promises any.
+    None if the question has no protection, or if no differential privacy is promised.
     """
     return promise_before(question, known) or answer.promise if question.defenses else None
 
@@ -164,8 +164,8 @@ def _decision(answer: Answer, question: Question, known: Catalog) -> str:
 def _privacy(answer: Answer, question: Question, known: Catalog) -> str:
     if not question.defenses:
         return ""
-    if found := _promise(answer, question, known):
-        return sentence(found, question.uploads)
+    if promise := _promise(answer, question, known):
+        return sentence(promise, question.uploads)
     return "" if any(known.defenses.get(part.id).private for part in question.defenses) else NONE_PROMISED
 
 
@@ -204,12 +204,12 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
 
 
 def _unfit(question: Question, known: Catalog) -> dict[str, str]:
-    """Map the id of each attack that does not accept this number of pictures in an update to the reason."""
-    found: dict[str, str] = {}
+    """Return the attacks that do not accept this number of pictures in an update: id -> the reason."""
+    reasons: dict[str, str] = {}
     for entry in known.attacks:
         allowed = entry.fits.get("pictures", ())
         if allowed and question.pictures not in allowed:
             limit = max(allowed) if question.pictures > max(allowed) else min(allowed)
             most = f"{'at most' if question.pictures > limit else 'at least'} {counted(limit, 'picture')}"
-            found[entry.id] = f"it is for {most} in one update, and here are {question.pictures}."
-    return found
+            reasons[entry.id] = f"it is for {most} in one update, and here are {question.pictures}."
+    return reasons

@@ -64,13 +64,13 @@ def plan(
 
 
 def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
-    """Return attacks on the same pictures without protection, the strongest first: the first is the control."""
+    """Return the attacks on an experiment's pictures without its protections, the strongest first: the first is the control."""
     bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
     return _each_attack_first(worst_case.strongest_attacks(bare, known, measured=True))
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
-    """Return whether an experiment is a control among these: it has no protection, and another has some."""
+    """Return whether an experiment is a control: it has no protection, and another of the experiments `asked` has one."""
     return not experiment.defenses and any(other.defenses for other in asked)
 
 
@@ -96,7 +96,7 @@ def _each_attack_first(attacks: list[Experiment]) -> list[Experiment]:
 
 
 def is_about(question: Question, runs: Sequence[Run], known: Catalog) -> bool:
-    """Return whether these runs answer the question, in the sense of `matches`."""
+    """Return whether these runs answer the question: the same scenario, pictures and seeds, as in `matches`."""
     return matches(question, [run.experiment_as(Experiment) for run in runs], known)
 
 

@@ -30,7 +30,7 @@ class Row:
     title: str
     """The words that tell the variant apart."""
     arm: str
-    """The same without the attack, the attacker and the seed: the attacked scenario."""
+    """The words for the attacked scenario: those of the title, without the attack, the attacker and the seed."""
     attacker: str
     """"adaptive", "naive", or "both" if the two do the same."""
     run: str
@@ -136,9 +136,9 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
 
 
 def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
-    """Return whether no pair of protections and attack occurs twice with the same attacker, and several protections meet several attacks.
+    """Return whether a table of protections and attacks has a cell for every run.
 
-    A table of protections and attacks then has a cell for every run.
+    This needs several protections and several attacks, and no pair of protections and attack twice with the same attacker.
     """
     met = [(tuple(part.model_dump_json() for part in each.defenses), each.attack.id) for each in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
@@ -167,7 +167,7 @@ def only_naive(rows: list[Row]) -> list[str]:
 
 
 def same_answers(rows: list[Row]) -> list[str]:
-    """List a sentence for each variant whose attacker could do no more about the protection than that of an earlier variant."""
+    """List a sentence for each variant in which the adaptive attacker did the same about the protection as in an earlier variant."""
     first, sentences = dict[tuple[str, str, str], str](), list[str]()
     for row in rows:
         if row.attacker == "adaptive" and row.answer:

@@ -38,9 +38,10 @@ def plan(
     most = min(MAX_ATTACKS, max(1, MAX_RUNS // max(1, seeds * len(able))))
     planned, left = dict[str, Experiment](), list[str]()
     for title, changed in able:
-        attacked = (
-            worst_case.strongest_attacks(changed, known)[:most] if attackers == WORST else chosen_attackers(changed, attackers, known)
-        )
+        if attackers == WORST:
+            attacked = worst_case.strongest_attacks(changed, known)[:most]
+        else:
+            attacked = chosen_attackers(changed, attackers, known)
         more = planned | {experiment.digest(): experiment for experiment in attacked}
         if len(more) > MAX_RUNS:
             left.append(title)
@@ -72,7 +73,7 @@ def queue_order(experiments: Sequence[Experiment]) -> list[int]:
 
 
 def chosen_attackers(experiment: Experiment, attackers: str, known: Catalog) -> list[Experiment]:
-    """Return an experiment once for every chosen attacker (adaptive, naive or both); once where the two do the same."""
+    """Return an experiment once for every chosen attacker (adaptive, naive or both), or just once if both attackers do the same."""
     knowledge = (True,) if attacker(experiment, known) == "both" else KNOWLEDGE[attackers]
     naive = experiment.assume.model_copy(update={"adaptive": False, "strategy": ""})
     return [experiment.model_copy(update={"assume": experiment.assume if adaptive else naive}) for adaptive in knowledge]

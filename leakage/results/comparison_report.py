@@ -38,7 +38,7 @@ OWN = (
 GRANTED = "An adaptive attacker imitates what the phone does as well as this program can. With a better imitation it may see more."
 NEVER = (
     "A failed attack is no protection. It says what this attack found with these settings, and nothing of other attacks or of more runs.",
-    "A score counts only beside that of a grey picture, which knows nothing of the private picture. Close to it, it says little by itself.",
+    "Compare every score with that of a grey picture, which does not depend on the private picture. A score close to it says little.",
     "The rank tells pictures apart within one line-up. Among other pictures the same guess may rank higher or lower.",
 )
 OTHER_TRAINING = (
@@ -49,7 +49,7 @@ BOUND = (
     "The privacy budget (epsilon) bounds what an attacker can learn about one picture, or about all pictures of a phone where the "
     "protection says so, at delta 1e-5 or less. The budget of what was sent holds for these settings and says nothing of other rounds; no "
     "sampling is assumed. The budget of the training is stated as it was trained (every picture once in each pass), and as it would be if "
-    "every batch were drawn at random, which here nobody does. ∞: no noise, or above 200, where a number says nothing."
+    "every batch were drawn at random, which no training here does. ∞: no noise, or above 200, where a number says nothing."
 )
 
 
@@ -82,9 +82,9 @@ def page(variants: Sequence[VariantResult], known: Catalog) -> str:
 
 
 def question(experiments: Sequence[Experiment], known: Catalog) -> str:
-    """Write the question of the report; it names the receiver of the updates if all variants have the same."""
-    found = [known.protocols.find(each.aggregation.id) if each.aggregation else None for each in experiments]
-    receivers = {aggregation.travels.receiver if aggregation else Travels.receiver for aggregation in found}
+    """Return the question that heads the report; it names the receiver of the updates if all variants have the same receiver."""
+    aggregations = [known.protocols.find(each.aggregation.id) if each.aggregation else None for each in experiments]
+    receivers = {aggregation.travels.receiver if aggregation else Travels.receiver for aggregation in aggregations}
     return f"What can {receivers.pop()} see of the private picture?" if len(receivers) == 1 else "What can be seen of the private picture?"
 
 
@@ -101,9 +101,11 @@ def _when(variants: Sequence[VariantResult]) -> str:
 def _figures(variants: Sequence[VariantResult]) -> list[dict[str, str]]:
     """List the figures: every set of private pictures, followed by its reconstructions."""
     figures = []
-    for _, group in groupby(
-        variants, key=lambda variant: (variant.experiment.pictures, variant.experiment.size, variant.experiment.channels)
-    ):
+
+    def private_pictures(variant: VariantResult) -> tuple[object, ...]:
+        return variant.experiment.pictures, variant.experiment.size, variant.experiment.channels
+
+    for _, group in groupby(variants, key=private_pictures):
         same = list(group)
         if private := next((variant.private for variant in same if variant.private), None):
             words = "The private picture" if len(same[0].experiment.pictures) == 1 else "The private pictures"
@@ -145,21 +147,21 @@ def outcome_words(row: Row) -> str:
     return ". ".join(words if row.answered else [*words, row.ended])
 
 
-def _scores(found: Mapping[str, Any]) -> list[str]:
+def _scores(scores: Mapping[str, Any]) -> list[str]:
     forms = {
         **{"psnr": "{:.1f} dB", "ssim": "{:z.2f}", "lpips": "{:.2f}", "rank": "{:g}"},
         "label_accuracy": "{:.0%}",
     }
-    return [form.format(value) if (value := found.get(name)) is not None else "–" for name, form in forms.items()]
+    return [form.format(value) if (value := scores.get(name)) is not None else "–" for name, form in forms.items()]
 
 
 def _cost_heads(variants: Sequence[VariantResult]) -> list[str]:
-    """List the headings of the columns on accuracy cost; epsilon has columns only if a protection promises any."""
+    """List the headings of the columns on accuracy cost; those on epsilon are left out if no protection promises an epsilon."""
     return [heading([variant.row.cost for variant in variants]), "Against no protection", *(EPSILONS if _promised(variants) else ())]
 
 
 def _promised(variants: Sequence[VariantResult]) -> bool:
-    """Return whether a protection of these variants promises an epsilon."""
+    """Return whether at least one protection of these variants promises an epsilon."""
     return any(epsilon is not None for variant in variants for epsilon in variant.row.cost.epsilons(variant.row.epsilon))
 
 
@@ -169,11 +171,10 @@ def _costs(row: Row) -> list[str]:
 
 
 def _verdict_sentences(variants: Sequence[VariantResult]) -> list[str]:
-    """List the reasons of the verdicts, then how those runs ended that came to no final answer."""
-    words = [f"{variant.row.name}: {variant.row.words}" for variant in variants if variant.row.words]
-    return words + [
-        f"{variant.row.name}: {variant.row.ended}." for variant in variants if variant.run.finished and not variant.row.answered
-    ]
+    """List the reasons of the verdicts, then how each run ended that came to no final answer."""
+    reasons = [f"{variant.row.name}: {variant.row.words}" for variant in variants if variant.row.words]
+    unanswered = [variant.row for variant in variants if variant.run.finished and not variant.row.answered]
+    return [*reasons, *(f"{row.name}: {row.ended}." for row in unanswered)]
 
 
 def _curves(variants: Sequence[VariantResult]) -> dict[str, Any] | None:
@@ -256,10 +257,9 @@ def _recipe(variants: Sequence[VariantResult]) -> list[tuple[str, str, str, str]
 
 def _papers(variants: Sequence[VariantResult], known: Catalog) -> list[tuple[str, str]]:
     """List the titles and addresses of the sources of all plug-ins that were used."""
-    used = {(kind, part.id) for variant in variants for kind, part in variant.experiment.parts()}
-    return [
-        (entry.title, entry.source) for entry in known.entries if (entry.kind, entry.id) in used and entry.source.startswith("https://")
-    ]
+    ids = {(kind, part.id) for variant in variants for kind, part in variant.experiment.parts()}
+    entries = [entry for entry in known.entries if (entry.kind, entry.id) in ids]
+    return [(entry.title, entry.source) for entry in entries if entry.source.startswith("https://")]
 
 
 def _embedded(variants: Sequence[VariantResult], known: Catalog) -> Markup:

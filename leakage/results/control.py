@@ -18,7 +18,7 @@ class Control:
     cut: int
     """The number of controls without a final answer."""
     attacks: tuple[str, ...]
-    """The names of their attacks."""
+    """The names of the attacks of the controls."""
     how: str = ""
     """The reason for the verdict of the control that came nearest."""
 
@@ -26,7 +26,7 @@ class Control:
     def words(self) -> str:
         """How many pictures were recognized, and by which attacks."""
         if not self.total:
-            return "Not known yet" if self.open else "Time ran out on it: nothing is known, and the protection cannot be judged"
+            return "Not known yet" if self.open else "Time ran out on the control: nothing is known, and the protection cannot be judged"
         words = f"{self.seen} of {self.total} recognized, by {' and '.join(self.attacks)}"
         if self.open:
             return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"

@@ -13,7 +13,7 @@ from leakage.spec.plugin_menu import menu_entries
 
 
 def key_of(defenses: Sequence[Part], known: Catalog) -> str:
-    """Write protections, in their order, as a short text without defaults: none, pruning:fraction=0.5, clipping+gaussian_noise."""
+    """Return protections, in their order, as a short text without defaults, such as "pruning:fraction=0.5" or "none"; "+" joins several."""
     texts = []
     for part in defenses:
         usual = {field.name: field.default for entry in known.defenses if entry.id == part.id for field in entry.fields}
@@ -61,20 +61,20 @@ def parse_value(kind: str, word: str) -> bool | int | float | str:
 
 
 def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
-    """Return those of the keys that name protections known here, each once, with today's names of fields."""
-    found = []
+    """Return the keys that name protections of the catalog, each once, with today's names of their fields."""
+    valid = []
     for key in dict.fromkeys(map(key_today, keys)):
         with suppress(ValueError):
             parse_key(key, known)
-            found.append(key)
-    return found
+            valid.append(key)
+    return valid
 
 
 def ready_made(known: Catalog) -> list[str]:
-    """List the texts of the protections that menus offer, with "none" first.
+    """List the protections that menus offer, as texts of `key_of`, with "none" first.
 
-    Each defense is offered with its presets, or else its defaults; in addition with several values of its number, if it has just one, or
-    with every option of its first field, if that is a word.
+    Each defense is offered with its presets, or with its defaults if it has no presets. A defense with exactly one number is also offered
+    with several values of the number; another defense with a word as its first field is also offered with every option of that field.
     """
     keys = [NONE]
     for entry in menu_entries(known, "defense"):

@@ -21,7 +21,7 @@ def attacker(experiment: Experiment, known: Catalog) -> str:
 
 
 def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
-    """Return for every experiment the shortest words that tell it from the others.
+    """Return for every experiment the shortest words that tell the experiment from the others.
 
     A naive and an adaptive run of a variant have the same title. If nothing differs, the protection is the title.
     """
@@ -31,22 +31,22 @@ def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
 
 
 def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str], list[str]]:
-    """Return the aspects that differ and those that are equal, each as a line of text."""
+    """Return the aspects in which experiments differ, and the aspects in which all are equal, each as a line of text."""
     attackers = [KNOWS[which].lower() for each in experiments if (which := attacker(each, known)) != "both"]
-    found = [*aspects(experiments, known, short=False), ("The attacker", attackers)]
-    lines = [(about, list(dict.fromkeys(words))) for about, words in found if words]
+    described = [*aspects(experiments, known, short=False), ("The attacker", attackers)]
+    lines = [(about, list(dict.fromkeys(words))) for about, words in described if words]
     normed = any(each.model.fields.get("norm") == "batch" for each in experiments)
     apart = [f"{about}: {'; '.join(words)}" for about, words in lines if len(words) > 1]
     return apart, [f"{about}: {words[0]}" for about, words in lines if len(words) == 1 and (normed or "BatchNorm" not in about)]
 
 
 def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
-    """List the aspects of experiments: what each is about, and its words for every experiment.
+    """List the aspects in which experiments may differ: the name of each aspect, and its words for every experiment.
 
     Args:
         experiments: the experiments to describe.
         known: the plug-ins.
-        short: whether the words stand in a title, without defaults, rather than in a list.
+        short: whether the words are for a title, without defaults, or for a list.
     """
 
     def every(words: Callable[[Experiment], str]) -> list[str]:
@@ -99,7 +99,7 @@ def _classes(experiment: Experiment) -> str:
 
 
 def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:
-    """Apply `words` to the local training of each experiment; empty if one has none, since its protocol is then named instead."""
+    """Apply `words` to the local training of each experiment; return an empty list if an experiment has no local training."""
     fields = [local_training(each, known) for each in experiments]
     return [words(values) for values in fields if values] if all(fields) else []
 
@@ -111,7 +111,7 @@ def _steps_words(experiments: Sequence[Experiment], known: Catalog, *, short: bo
 
 
 def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | None:
-    """Return all fields of a protocol whose clients train locally; None for another protocol, and for one that is not known."""
+    """Return the fields of an experiment's protocol, defaults filled in; None if its clients do not train locally or it is unknown."""
     entry = known.protocols.find(experiment.protocol.id)
     return _filled(entry, experiment.protocol) if entry and entry.trains_locally else None
 
@@ -129,15 +129,21 @@ def sentence_case(words: str) -> str:
 
 
 def protection(defenses: Sequence[Part], peers: Sequence[Part], known: Catalog, *, short: bool = True) -> str:
-    """Describe protections in the words that tell them from `peers`."""
+    """Describe protections in the words that tell them from the protections `peers`, which are listed beside them."""
     return ", then ".join(part_words("defense", part, peers, known, short=short) for part in defenses) or NOTHING
 
 
 def part_words(kind: str, part: Part, peers: Iterable[Part], known: Catalog, *, short: bool, full: bool = False) -> str:
-    """Describe a plug-in by its title and some of its fields: those that differ from `peers` of the same id.
+    """Describe a plug-in by its title and some of its fields.
 
-    The fields of a protection that state its strength are always among them. For a protection, or where `short` is false, values other
-    than the defaults are too. `full` lists every field.
+    Args:
+        kind: the kind of the plug-in.
+        part: the plug-in.
+        peers: other plug-ins; the fields in which one with the same id differs are described.
+        known: the catalog.
+        short: whether the short title is used and, except for protections, fields are left out unless they differ from `peers`; otherwise
+            all fields with values other than their defaults are described. A protection always describes these, and its strength.
+        full: whether every field is described.
     """
     entry = next((entry for entry in known.of(kind) if entry.id == part.id), None)
     if entry is None:  # it no longer exists

@@ -18,8 +18,8 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 
 COLUMNS = 8  # pictures side by side
-SCALE = 6  # screen pixels per picture pixel, fewer when the picture would become wider than ...
-WIDE, NARROW = 1800, 640  # ... the final picture, and the animation, in screen pixels
+SCALE = 6  # screen pixels per picture pixel; fewer if the whole would become wider than WIDE or NARROW
+WIDE, NARROW = 1800, 640  # the largest width of the final picture, and of the animation, in screen pixels
 SECONDS = 8  # of animation
 MAX_PAGES, MAX_PIXELS = 120, 24_000_000  # of an animation, which the web server makes in memory
 GAP = 8
@@ -34,7 +34,7 @@ class Download:
 
 
 def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Download | None:
-    """Return the download of a run with this name.
+    """Return a run's download of this name.
 
     Args:
         store: the runs.
@@ -45,16 +45,16 @@ def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Dow
     Returns:
         The download; None for another name, or if there is nothing to show.
     """
-    found = store.get(run)
-    if found and found.kind == "attack" and name in SLIDES:
-        slide = _slide(store, found, known) if known else None
+    stored = store.get(run)
+    if stored and stored.kind == "attack" and name in SLIDES:
+        slide = _slide(store, stored, known) if known else None
         return Download(f"image/{name.rpartition('.')[2]}", SLIDES[name](slide)) if slide else None
-    maker = MAKERS[found.kind].get(name) if found else None
-    return maker(store, found) if found and maker else None
+    maker = MAKERS[stored.kind].get(name) if stored else None
+    return maker(store, stored) if stored and maker else None
 
 
 def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
-    """Arrange the pictures of a contact sheet in rows of COLUMNS, on white; None without a sheet."""
+    """Arrange the pictures of a contact sheet (PNG, one column) in rows of COLUMNS, on white; None without a sheet."""
     if sheet is None:
         return None
     pictures = [Image.fromarray(tile[:, :, 0] if tile.shape[2] == 1 else tile) for tile in tiles(sheet, len(_parsed(run)["pictures"]))]

@@ -27,15 +27,16 @@ def wilson(successes: int, tries: int, *, z: float = Z) -> tuple[float, float]:
     return max(0.0, (middle - half) / (1 + spread)), min(1.0, (middle + half) / (1 + spread))
 
 
-def success_words(found: Sequence[bool]) -> str:
-    """Write how many of the tries succeeded, with the interval of the success rate.
+def success_words(successes: Sequence[bool]) -> str:
+    """Describe how many of the tries succeeded, with the 95 % interval of the success rate.
 
     >>> success_words([True] * 8 + [False] * 2)
     '8 of 10 (80 %; with 95 % confidence between 49 % and 94 %)'
     """
-    low, high = wilson(sum(found), len(found))
-    percentage = f"{100 * sum(found) / len(found):.0f} %"
-    return f"{sum(found)} of {len(found)} ({percentage}; with 95 % confidence between {100 * low:.0f} % and {100 * high:.0f} %)"
+    count, tries = sum(successes), len(successes)
+    low, high = wilson(count, tries)
+    percentage = f"{100 * count / tries:.0f} %"
+    return f"{count} of {tries} ({percentage}; with 95 % confidence between {100 * low:.0f} % and {100 * high:.0f} %)"
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
@@ -44,7 +45,7 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     mean -+ t s / sqrt(n). Source: Student 1908, "The probable error of a mean".
 
     Raises:
-        ValueError: there are fewer or more values.
+        ValueError: there are fewer than 2 or more than 10 values.
 
     >>> tuple(round(end, 2) for end in mean_interval([20.0, 22.0, 24.0]))
     (17.03, 26.97)
@@ -55,10 +56,11 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     return mean(values) - half, mean(values) + half
 
 
-def difference_interval(ones: Sequence[float], others: Sequence[float]) -> tuple[float, float]:
-    """Return the interval that contains mean(ones) - mean(others) with 95 % confidence, each of at least 2 values of a normal distribution.
+def difference_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Return the interval that contains mean(first) - mean(second) with 95 % confidence.
 
-    The variances may differ. Degrees of freedom are rounded down, and limited to 9: the interval is rather too wide than too narrow.
+    Each sequence has at least 2 values of a normal distribution. The variances may differ. Degrees of freedom are rounded down, and limited
+    to 9: the interval is rather too wide than too narrow.
     Source: Welch 1947, "The generalization of Student's problem when several different population variances are involved".
 
     Raises:
@@ -67,10 +69,10 @@ def difference_interval(ones: Sequence[float], others: Sequence[float]) -> tuple
     >>> tuple(round(end, 2) for end in difference_interval([20.0, 22.0, 24.0], [10.0, 12.0, 14.0]))
     (5.47, 14.53)
     """
-    if min(len(ones), len(others)) < 2:
-        raise ValueError(f"difference_interval: expected at least 2 values of each, got {len(ones)} and {len(others)}.")
-    middle = mean(ones) - mean(others)
-    parts = [(variance(values) / len(values), len(values) - 1) for values in (ones, others)]
+    if min(len(first), len(second)) < 2:
+        raise ValueError(f"difference_interval: expected at least 2 values of each, got {len(first)} and {len(second)}.")
+    middle = mean(first) - mean(second)
+    parts = [(variance(values) / len(values), len(values) - 1) for values in (first, second)]
     spread = sum(part for part, _ in parts)
     if spread == 0:
         return middle, middle

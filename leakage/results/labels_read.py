@@ -30,7 +30,13 @@ class LabelsRead:
 
 
 def labels_read(reader: RunReader, runs: Sequence[Run], rows: Sequence[Row]) -> LabelsRead | None:
-    """Count the labels that these attacks predicted; None while no attack has come to an answer. `rows` are the rows of `runs`."""
+    """Count the labels that attacks predicted correctly; None while no attack has come to an answer.
+
+    Args:
+        reader: reads the runs' first events.
+        runs: the attacks.
+        rows: the row of each attack, in the same order.
+    """
     best, truth, classes = dict[str, int](), dict[str, list[str]](), 0
     for run, row in zip(runs, rows, strict=True):
         meta, asked = reader.meta(run.id), run.experiment_as(Experiment)

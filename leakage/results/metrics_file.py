@@ -20,7 +20,7 @@ class Privacy(MetricsPart):
     epsilon: Maybe = Field(description="An upper bound; null if it is above 200 and bounds nothing, or was not computed: see words.")
     delta: float = Field(description="The probability with which the guarantee may fail.")
     unit: str = Field(description="What is protected, such as one picture, and what that depends on.")
-    uses: int = Field(description="The number of noisy sums whose budgets are added up.")
+    uses: int = Field(description="The number of noisy sums over which the budget is added up.")
     assumption: str = Field(description="What the bound assumes.")
     words: str = Field(description="The privacy budget in one sentence.")
 
@@ -42,7 +42,7 @@ class Machine(MetricsPart):
 
 
 class MetricsFrame(MetricsPart):
-    """A stored moment of the attack: its picture is frames/NNNNNN.png, by its step, and that of the last is final.png."""
+    """A stored moment of the attack. Its picture is frames/NNNNNN.png, numbered by step; the picture of the last moment is final.png."""
 
     step: int
     seconds: float = Field(description="The time since the attack began, without the time for scoring.")

@@ -36,12 +36,12 @@ class Nearest:
     lines: tuple[Line, ...] = ()
     """The rows: that of the protection first, then that of a sum."""
     attackers: dict[tuple[str, str], Attacker] = field(default_factory=dict)
-    """Every attacker of these rows, by attack and strategy, with the furthest that it came."""
+    """Every attacker of these rows, by attack and strategy, with its best results."""
 
     def reached(self, attack: str, strategy: str) -> Cell | None:
-        """Return how far this attacker came; None if it was not measured."""
-        found = self.attackers.get((attack, strategy))
-        return found.cell if found else None
+        """Return the results of an attack with a strategy in these rows; None if they were not measured."""
+        attacker = self.attackers.get((attack, strategy))
+        return attacker.cell if attacker else None
 
 
 def nearest(asked: Experiment, known: Catalog) -> Nearest:
@@ -54,13 +54,13 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
     if scene is None:
         return Nearest()
     lines = _lines(scene.lines, asked, known)
-    found: dict[tuple[str, str], Attacker] = {}
+    best: dict[tuple[str, str], Attacker] = {}
     for line in lines:
         for attack, strategy, cell in _cells(line):
-            before = found.get((attack, strategy))
+            before = best.get((attack, strategy))
             if before is None or reach(cell) > reach(before.cell):
-                found[attack, strategy] = Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), strategy, cell)
-    return Nearest(scene, tuple(lines), found)
+                best[attack, strategy] = Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), strategy, cell)
+    return Nearest(scene, tuple(lines), best)
 
 
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
@@ -69,15 +69,15 @@ def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
     It is the first table with a matching protocol (local training or not) and, without local training, with pictures of the same kind. If
     there is none, it is the first table, of photographs.
     """
-    found = scenes(known)
+    tables = scenes(known)
     trains = known.protocols.get(asked.protocol.id).trains_locally
     kinds = {_kind(picture) for picture in asked.pictures}
-    for scene in found:
+    for scene in tables:
         same_steps = known.protocols.get(scene.recipe.get("protocol", Experiment().protocol.id)).trains_locally == trains
         same_kind = kinds == {KINDS.get(scene.recipe["data"])} or scene.recipe["data"] in {picture.source for picture in asked.pictures}
-        if scene.lines and scene is not found[0] and same_steps and (trains or same_kind):
+        if scene.lines and scene is not tables[0] and same_steps and (trains or same_kind):
             return scene
-    return found[0] if found else None
+    return tables[0] if tables else None
 
 
 def _kind(picture: Picture) -> str:
@@ -97,29 +97,29 @@ def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Lin
     is a sum over clients: both are equally hard to separate.
     """
     played, ids = [line for line in lines if line.duels], [part.id for part in asked.defenses]
-    alone = _of(asked.defenses, [line for line in played if line.clients == 1], known)
+    single = _best_fit(asked.defenses, [line for line in played if line.clients == 1], known)
     several = asked.aggregation is not None or len(asked.pictures) > 1
-    summed = _of(asked.defenses, [line for line in played if line.clients > 1], known) if several else None
+    summed = _best_fit(asked.defenses, [line for line in played if line.clients > 1], known) if several else None
     if summed and [part.id for part in summed.stack] == ids:
         return [summed]
-    return [line for line in (alone, summed) if line]
+    return [line for line in (single, summed) if line]
 
 
-def _of(stack: Sequence[Part], lines: Sequence[Line], known: Catalog) -> Line | None:
-    """Return the row with these protections, or else that of nearest strength, or else that without protection; None without any."""
+def _best_fit(stack: Sequence[Part], lines: Sequence[Line], known: Catalog) -> Line | None:
+    """Return the row with these protections, else at the nearest strength, else without protection; None if there is no such row."""
     ids = [part.id for part in stack]
     same = [line for line in lines if same_stack(line.stack, stack, known)]
     similar = sorted((line for line in lines if [part.id for part in line.stack] == ids), key=lambda line: _apart(line.stack, stack, known))
     return next(iter([*same, *similar, *(line for line in lines if not line.stack)]), None)
 
 
-def _apart(ones: Sequence[Part], others: Sequence[Part], known: Catalog) -> float:
+def _apart(first: Sequence[Part], second: Sequence[Part], known: Catalog) -> float:
     """Return the distance between two strengths of the same protections.
 
     It is the sum of |log(a / b)| over pairs of numbers a and b, plus 1 for each other field that differs.
     """
     total = 0.0
-    for pair in zip(ones, others, strict=True):
+    for pair in zip(first, second, strict=True):
         a, b = (with_defaults(part, known).fields for part in pair)
         for name in a:
             x, y = a[name], b.get(name)
@@ -133,7 +133,7 @@ def _apart(ones: Sequence[Part], others: Sequence[Part], known: Catalog) -> floa
 def _cells(line: Line) -> Iterator[tuple[str, str, Cell]]:
     """Yield the attack, the attacker and the results of every cell of a row.
 
-    Adaptive attackers whose knowledge changes nothing have the results of the naive attacker.
+    An adaptive attacker without results, because its knowledge changes nothing, is given the results of the naive attacker.
     """
     for attack, duel in line.duels.items():
         knowing = dict(zip([IMITATE, *list(duel.knowing)[1:]], duel.knowing.values(), strict=False))

@@ -30,7 +30,7 @@ class Duel:
     knowing: dict[str, Cell]
     """The results of adaptive attackers, by strategy.
 
-    An attacker whose knowledge changes nothing gives the reason under "same", and an attacker that was not run gives it under "absent".
+    If the attacker's knowledge changes nothing, the cell has the reason under "same"; if the attacker was not run, under "absent".
     """
 
     @property
@@ -51,7 +51,7 @@ class Duel:
         """
         if self.naive is None or "psnr" not in self.naive or self.best is None:
             return False
-        return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best)[:-1] <= reach(self.naive)[:-1]
+        return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best).shown <= reach(self.naive).shown
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Line:
     stack: tuple[Part, ...]
     """The protections; empty for none."""
     clients: int
-    """The number of clients, with a picture each, whose updates the server sees only as a sum; 1: a single client."""
+    """The number of clients, each with one picture, in the sum that the server sees; 1: a single client."""
     duels: dict[str, Duel]
     """The results by id of the attack."""
     refused: str = ""
@@ -101,9 +101,9 @@ def matrix(known: Catalog) -> list[Line]:
 
 def scenes(known: Catalog) -> list[MeasuredScene]:
     """Return the main table, if it exists, and the tables for attackers that need more than a gradient of a photograph."""
-    found = [MeasuredScene("A photograph", "", main["recipe"], {}, matrix(known))] if (main := load_results("matrix")) else []
+    photograph = [MeasuredScene("A photograph", "", main["recipe"], {}, matrix(known))] if (main := load_results("matrix")) else []
     others = (load_results("matrix_scenes") or {"scenes": []})["scenes"]
-    return found + [
+    return photograph + [
         MeasuredScene(scene["title"], scene["about"], scene["recipe"], scene["left_out"], lines_of(scene["cells"], known))
         for scene in others
     ]
@@ -133,26 +133,20 @@ def _line(stack: tuple[Part, ...], clients: int, cells: list[Cell], peers: Seque
 
 
 class Reach(NamedTuple):
-    """How far one attacker came, as a key to sort by: each number decides only between attackers that are equal in all numbers before it.
+    """How much an attacker showed, as a key to sort by: a number decides only between attackers that are equal in all numbers before it."""
 
-    recognizable  the fraction of runs in which the picture was recognizable
-    singled_out   the fraction of runs in which the picture was singled out
-    partly        the fraction of runs in which the picture was partly shown
-    psnr          the mean PSNR of all runs, in dB
-    """
-
-    recognizable: float
-    singled_out: float
-    partly: float
+    shown: tuple[float, ...]
+    """The fractions of runs in which the picture was recognizable, singled out and partly shown."""
     psnr: float
+    """The mean PSNR of all runs, in dB."""
 
 
-UNMEASURED = Reach(recognizable=-1.0, singled_out=0.0, partly=0.0, psnr=0.0)  # below every attacker that was measured
+UNMEASURED = Reach(shown=(-1.0,), psnr=0.0)  # below every attacker that was measured
 
 
 def reach(cell: Cell) -> Reach:
-    """Return a sort key for a cell: fractions of runs recognizable, singled out and partly shown, then the mean PSNR."""
-    return Reach(**{name: cell[name] / cell["runs"] for name in SHOWING}, psnr=cell["psnr"])
+    """Return how much the attacker of a cell showed, as a key to sort by."""
+    return Reach(tuple(cell[name] / cell["runs"] for name in SHOWING), cell["psnr"])
 
 
 def leak_count(cell: Cell) -> int:
@@ -168,7 +162,7 @@ def seen_words(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class AccuracyCost:
-    """A training behind protections, beside the training without protection."""
+    """The accuracy of a training with protections, compared with the training without protection."""
 
     title: str
     stack: tuple[Part, ...]
@@ -228,11 +222,11 @@ def one_scene(known: Catalog) -> bool:
 
 
 def costs_with_leakage(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCost, Cell]]:
-    """Yield every protection whose accuracy cost and leakage were both measured.
+    """Yield the accuracy cost and the leakage of every protection for which both were measured.
 
     Args:
         known: the plug-ins.
-        attack: the id of the attack whose leakage is wanted.
+        attack: the id of the attack that measured the leakage.
 
     Yields:
         The training with the smallest accuracy drop, and the cell with the highest PSNR.

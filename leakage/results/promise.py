@@ -26,7 +26,7 @@ class Promise:
     """Sensitivity over noise of a single upload, as for Gaussian noise, where T uploads have sqrt(T) times as much. Infinite: unbounded."""
     delta: float = DELTA
     """The probability with which the guarantee may fail; 0: each upload has epsilon `pure`, and mu is not used."""
-    whom: str = ONE_PICTURE
+    unit: str = ONE_PICTURE
     """What is protected, in words."""
     pure: float = 0.0
     """Epsilon of a single upload if delta is 0."""
@@ -40,7 +40,7 @@ class Promise:
 
 
 def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
-    """Return the promise of a run, whose bound is about `uploads` uploads, for a single upload."""
+    """Return the promise for a single upload, from a run's bound on `uploads` uploads together."""
     value = math.inf if bound.value is None else bound.value
     if not bound.delta:
         return Promise(math.inf, 0.0, bound.whom, value / uploads)
@@ -48,7 +48,7 @@ def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
 
 
 def promise_before(question: Question, known: Catalog) -> Promise | None:
-    """Return the promise for a question, before anything runs.
+    """Return the differential privacy that a question's protections promise for an upload, computed before anything runs.
 
     It is that of the first protection with a noise multiplier among its fields; None if no protection has such a field.
     """
@@ -61,10 +61,10 @@ def promise_before(question: Question, known: Catalog) -> Promise | None:
 
 
 def with_epsilon(epsilon: float, question: Question, known: Catalog) -> Part:
-    """Return the protection whose uploads together keep this epsilon, at the usual delta.
+    """Return a protection that keeps this epsilon, at the usual delta, over all uploads of the question.
 
-    It is the first in the catalog that has a noise multiplier among its fields. The noise multiplier is rounded up, so that the budget is
-    kept, and limited to the range of the field.
+    It is the first protection of the catalog with a noise multiplier among its fields. The noise multiplier is rounded up, so that the
+    budget is kept, and limited to the range of the field.
     """
     entry = next(entry for entry in known.defenses if entry.noise_field)
     noise_multiplier = math.sqrt(question.uploads * _sums(question, entry.stage)) / mu_of(epsilon)
@@ -76,14 +76,14 @@ def with_epsilon(epsilon: float, question: Question, known: Catalog) -> Part:
 
 
 def _sums(question: Question, stage: str) -> int:
-    """Return in how many noisy sums of an upload a picture takes part: once for each local step if noise is added in each."""
+    """Return in how many noisy sums of an upload a picture takes part: one for each local step if noise is added in each step, else one."""
     if stage != "gradient" or question.steps == "one":
         return 1
     return int(prepared().ask.several.fields.get(LOCAL_STEPS, 1))
 
 
 def sentence(promise: Promise, uploads: int) -> str:
-    """Describe the epsilons of a promise, and what they mean: by how much odds are multiplied at most, or nothing useful.
+    """Describe the epsilons of a promise and their meaning: the factor by which odds may be multiplied, or that it is no useful promise.
 
     >>> sentence(Promise(1.0), 1).partition(". ")[2]
     'What arrives can multiply the odds that it was there by up to 80'
@@ -94,7 +94,7 @@ def sentence(promise: Promise, uploads: int) -> str:
     words = f"epsilon {_figure(single)} for one upload"
     words += f", {_figure(total)} after {counted(uploads, 'upload')}" if uploads > 1 else ""
     judged = f"Above {USEFUL:g}: {NO_USE}" if total > USEFUL else f"{ODDS} {_factor(total)}"
-    return ". ".join(filter(None, [f"{words}, at delta {promise.delta:g}; of {promise.whom}", judged]))
+    return ". ".join(filter(None, [f"{words}, at delta {promise.delta:g}; of {promise.unit}", judged]))
 
 
 def _factor(epsilon: float) -> str:
@@ -107,5 +107,5 @@ def _figure(epsilon: float) -> str:
 
 
 def first_promise(bounds: Sequence[tuple[PrivacyBound | None, int]]) -> Promise | None:
-    """Return the first promise that runs report; None if they report none. Each bound is given with its number of uploads."""
+    """Return the first promise among the bounds that runs report, each with its number of uploads; None if all bounds are None."""
     return next((promise_of(bound, uploads) for bound, uploads in bounds if bound), None)

@@ -14,7 +14,7 @@ from leakage.spec.threat_model import coincide
 
 
 def attack_title(experiment: Experiment, known: Catalog) -> str:
-    """Return the title of an attack. Plug-ins that no longer exist are named by their id."""
+    """Return the title of an attack: its pictures, plug-ins and seed. Plug-ins that no longer exist are named by their id."""
 
     def name(kind: str, id: str) -> str:
         return entry.short if (entry := known.of(kind).find(id)) else id

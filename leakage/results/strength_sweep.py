@@ -11,25 +11,25 @@ def find_sweep(experiments: Sequence[Experiment]) -> tuple[str, str, list[float]
     Seeds may differ too, if every strength was run with each of them.
 
     Returns:
-        The id of the protection, the name of the field, and its value in every experiment. None if no number differs, or if more than
-        one number differs, or if anything else does.
+        The id of the protection, the name of the field, and its value in every experiment. None if not exactly one number differs, or if
+        anything else differs.
     """
     stacks = [[(part.id, name, value) for part in each.defenses for name, value in part.fields.items()] for each in experiments]
     if len({tuple((id, name) for id, name, _ in stack) for stack in stacks}) != 1:
         return None
-    varied = [index for index, values in enumerate(zip(*stacks, strict=True)) if len(set(values)) > 1]
+    varied = [index for index, fields in enumerate(zip(*stacks, strict=True)) if len(set(fields)) > 1]
     if len(varied) != 1:
         return None
     id, name, _ = stacks[0][varied[0]]
-    found = [stack[varied[0]][2] for stack in stacks]
-    if any(isinstance(value, bool | str) for value in found) or len({_rest(experiment) for experiment in experiments}) > 1:
+    values = [stack[varied[0]][2] for stack in stacks]
+    if any(isinstance(value, bool | str) for value in values) or len({_rest(experiment) for experiment in experiments}) > 1:
         return None
     tried: dict[float, set[int]] = {}
-    for value, experiment in zip(found, experiments, strict=True):
+    for value, experiment in zip(values, experiments, strict=True):
         tried.setdefault(float(value), set()).add(experiment.seed)
     if len({frozenset(seeds) for seeds in tried.values()}) > 1:
         return None
-    return id, name, [float(value) for value in found]
+    return id, name, [float(value) for value in values]
 
 
 def _rest(experiment: Experiment) -> str:

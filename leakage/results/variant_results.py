@@ -32,7 +32,7 @@ class VariantResult:
     guess: Image.Image | None
     """The reconstruction, in the same layout; None before the first frame."""
     curve: list[tuple[int, float]]
-    """The step and PSNR (dB) of every frame, including frames whose picture was not stored."""
+    """The step and PSNR (dB) of every frame, including frames without a stored picture."""
 
     @property
     def shows_upload(self) -> bool:
@@ -41,7 +41,7 @@ class VariantResult:
 
 
 def gather(store: Store, ids: Sequence[str], known: Catalog) -> list[VariantResult]:
-    """Return the attacks among these runs, each once, without runs that were deleted."""
+    """Return the results of the attacks among these runs, each once, without runs that were deleted."""
     runs = [run for id in dict.fromkeys(ids) if (run := store.get(id)) and run.kind == "attack"]
     return [_result(store, run, row) for run, row in zip(runs, rows(store, runs, known), strict=True)]
 
@@ -77,7 +77,7 @@ def data(variants: Sequence[VariantResult], known: Catalog) -> dict[str, Any]:
 
 
 def without_infinity(value: Any) -> Any:
-    """Replace plus infinity in JSON data by “∞”, since JSON has none."""
+    """Return JSON data with “∞” in place of plus infinity, since JSON has no infinity."""
     if isinstance(value, dict):
         return {name: without_infinity(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

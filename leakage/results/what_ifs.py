@@ -96,12 +96,8 @@ def _label(picture: Picture) -> int | None:
 
 def _prepared(prepared_question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
     """Return a prepared question about an experiment, with further changes `more`."""
-    return {
-        prepared_question.title: (
-            prepared_question.about,
-            experiment.model_copy(update={**prepared_question.change.of(experiment), **more}),
-        )
-    }
+    changed = experiment.model_copy(update={**prepared_question.change.of(experiment), **more})
+    return {prepared_question.title: (prepared_question.about, changed)}
 
 
 def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str, Experiment]]:
@@ -115,7 +111,7 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
 
 
 def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """Ask about the exact attack on batches, if there are several pictures and it was not the attack that was run."""
+    """Ask about the exact attack on batches, if there are several pictures and the run used another attack."""
     question = prepared().what_ifs.exact
     if len(experiment.pictures) == 1 or experiment.attack.id == _attack(question):
         return {}
@@ -136,7 +132,7 @@ def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
 
 
 def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Ask about a network that was trained to invert such updates, if there is one and it was not the attack that was run."""
+    """Ask about a network that was trained to invert such updates, if there is one and the run used another attack."""
     question = prepared().what_ifs.undone
     asked = _prepared(question, experiment)
     with suppress(SpecError):
@@ -146,7 +142,7 @@ def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
 
 
 def _coarse(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
-    """Ask about the attack with fewer unknowns, if there is a protection and it was not the attack that was run."""
+    """Ask about the attack with fewer unknowns, if there is a protection and the run used another attack."""
     question = prepared().what_ifs.coarse
     return _prepared(question, experiment) if experiment.defenses and experiment.attack.id != _attack(question) else {}
 
@@ -157,7 +153,7 @@ def _attack(question: WhatIf) -> str:
 
 
 def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Ask about the attack that replays no local steps, if there are many and it was not the attack that was run."""
+    """Ask about the attack that replays no local steps, if there are many local steps and the run used another attack."""
     question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
     if (steps or 1) < MANY_STEPS or experiment.attack.id == _attack(question):
         return {}
@@ -165,27 +161,25 @@ def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Exp
 
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Ask about local steps if there are none, and about none otherwise."""
-    prepared_question = prepared().what_ifs
-    return _prepared(
-        prepared_question.local if known.protocols.get(experiment.protocol.id).sends_gradient else prepared_question.plain, experiment
-    )
+    """Ask about local steps if there are none, and about a plain gradient otherwise."""
+    sends_gradient, questions = known.protocols.get(experiment.protocol.id).sends_gradient, prepared().what_ifs
+    return _prepared(questions.local if sends_gradient else questions.plain, experiment)
 
 
 def _weakening(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
-    """Ask about an update with fewer numbers, and about a model with more."""
-    prepared_question = prepared().what_ifs
+    """Ask about an update with fewer numbers, and about a model with more numbers."""
+    questions = prepared().what_ifs
     width = next((field for field in known.models.get(experiment.model.id).fields if field.name == "width"), None)
     if width and width.high:
         wide = min(2 * int(experiment.model.fields.get("width", width.default)), int(width.high))
         model = Part(id=experiment.model.id, fields={**experiment.model.fields, "width": wide})
         same = experiment.model_copy(update={"model": model, "checkpoint": ""})
-        wider = {prepared_question.connected.title: (f"The same model, {wide} wide.", same)}
+        wider = {questions.connected.title: (f"The same model, {wide} wide.", same)}
     else:
-        wider = _prepared(prepared_question.connected, experiment, checkpoint="")
+        wider = _prepared(questions.connected, experiment, checkpoint="")
     knows = experiment.assume.model_copy(update={"adaptive": True})
     sends_gradient = known.protocols.get(experiment.protocol.id).sends_gradient
-    fewer = prepared_question.pruned if sends_gradient else prepared_question.filtered
+    fewer = questions.pruned if sends_gradient else questions.filtered
     return {**_prepared(fewer, experiment, assume=knows), **wider}
 
 

@@ -56,7 +56,7 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
 def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Return whether these experiments are `strongest_attacks` of one or more scenarios, and nothing else.
 
-    At least one scenario must be attacked by several of them.
+    At least one scenario must be attacked by several of the experiments.
     """
     groups: dict[tuple[str, int], list[Experiment]] = {}
     for experiment in experiments:
@@ -108,12 +108,12 @@ def _reached(rows: Nearest, attack: str, name: str) -> Reach:
 
 
 def worst_runs(rows: Sequence[Row]) -> dict[str, Row]:
-    """Return for every scenario the run that shows most: by its verdict, then by PSNR."""
-    found: dict[str, Row] = {}
+    """Return the run that shows most for every scenario (`Row.arm`), by verdict and then by PSNR."""
+    worst: dict[str, Row] = {}
     for row in rows:
-        if row.arm not in found or reach_of(row) > reach_of(found[row.arm]):
-            found[row.arm] = row
-    return found
+        if row.arm not in worst or reach_of(row) > reach_of(worst[row.arm]):
+            worst[row.arm] = row
+    return worst
 
 
 class RunReach(NamedTuple):
@@ -126,7 +126,7 @@ class RunReach(NamedTuple):
 
 
 def reach_of(row: Row) -> RunReach:
-    """Return how much a run shows."""
+    """Return how much a run shows, as a key to sort by."""
     weaker = len(VERDICTS) - VERDICTS.index(row.verdict) if row.verdict in VERDICTS else 0
     return RunReach(verdict=weaker, psnr=row.psnr if row.psnr is not None else float("-inf"))
 
@@ -141,7 +141,7 @@ def attacker_words(row: Row) -> str:
 
 
 def attacked_in_several_ways(rows: Iterable[Row]) -> bool:
-    """Return whether a scenario was attacked by several attacks, or in more than two ways, so that the best speaks for it."""
+    """Return whether a scenario was attacked by several attacks, or in more than two ways, so that its best run is shown for it."""
     ways: dict[str, set[tuple[str, str, str]]] = {}
     for row in rows:
         ways.setdefault(row.arm, set()).add((row.attack, row.attacker, row.answer))
