@@ -7,7 +7,7 @@ import pytest
 from leakage.settings import ROOT
 
 SHOWN_BY = {
-    "who comes in": [
+    "password": [
         "tests/web/test_password.py::test_a_real_server_shows_strangers_nothing_but_the_login",
         "tests/web/test_password.py::test_the_websocket_opens_with_the_password_only",
         "tests/web/test_class_key.py::test_a_key_that_was_cut_is_made_anew_and_said",
@@ -16,12 +16,12 @@ SHOWN_BY = {
         "tests/web/test_password.py::test_the_right_password_passes_beside_seventy_wrong_ones_from_elsewhere",
         "tests/web/test_password.py::test_a_named_proxy_says_who_asks_and_what_stands_before_its_word_is_made_up",
     ],
-    "which name": [
+    "host names": [
         "tests/web/test_request_filter.py::test_every_route_refuses_a_name_that_is_not_the_servers",
         "tests/web/test_request_filter.py::test_a_page_from_another_port_of_the_same_host_cannot_open_the_websocket",
         "tests/web/test_request_filter.py::test_requests_that_change_something_need_an_origin_that_equals_the_host",
     ],
-    "which routes": [
+    "routes": [
         "tests/web/test_request_filter.py::test_every_built_in_route_is_in_the_table_so_that_an_update_opens_none_unseen",
         "tests/web/test_request_filter.py::test_built_in_routes_that_no_page_needs_answer_nothing_by_any_method",
     ],
@@ -48,22 +48,22 @@ SHOWN_BY = {
         "tests/runs/test_private_home.py::test_after_a_run_nobody_else_can_read_store_logs_or_catalog",
         "tests/runs/test_owners.py::test_an_owner_is_the_sha256_of_the_cookie",
     ],
-    "a broken store": [
+    "a damaged store": [
         "tests/runs/test_broken_home.py::test_what_can_be_read_of_a_damaged_store_is_saved_and_the_damaged_file_is_kept",
         "tests/runs/test_broken_home.py::test_programs_end_with_a_sentence_where_the_store_cannot_be_opened",
         "tests/runs/test_broken_home.py::test_a_kept_store_goes_when_its_uploads_would_have",
         "tests/runs/test_broken_home.py::test_a_clock_a_month_ahead_removes_no_run_of_who_is_here",
     ],
-    "what is sent to us": [
+    "telemetry": [
         "tests/browser/test_policy.py::test_no_page_asks_for_what_its_policy_refuses_or_for_what_is_not_there",
         "tests/web/test_request_filter.py::test_answers_are_neither_guessed_at_nor_framed_nor_free_to_load_from_elsewhere",
     ],
-    "what is read": [
+    "input files": [
         "tests/data/test_datasets.py::test_a_malicious_pickle_is_refused_before_it_acts",
         "tests/spec/test_hostile_experiments.py::test_1000_experiments_are_each_a_sentence_or_can_be_run",
         "tests/data/test_checkpoints.py::test_a_file_that_is_no_safetensors_file_is_a_sentence_though_its_hash_is_right",
     ],
-    "one for all": [
+    "fair limits": [
         "tests/runs/test_store.py::test_beyond_a_cap_nothing_is_queued_and_the_cap_is_named",
         "tests/web/test_page_sessions.py::test_one_browser_holds_so_many_live_connections_and_another_opens_its_own",
         "tests/web/test_page_sessions.py::test_of_fifty_streams_that_one_browser_opens_at_once_no_more_than_the_limit_pass",
