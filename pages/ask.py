@@ -30,7 +30,7 @@ def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
     """Draw the button, what it will run, and the upload of a file that asks the same; `uploads` are pictures of the visitor."""
     planned, problem = list[Experiment](), ""
     try:
-        planned = plan(question, known, seconds_now, slots=service().slots, own=uploads)
+        planned = plan(question, known, seconds_now, slots=service().slots, uploads=uploads)
     except SpecError as error:
         problem = str(error)
     with st.container(key="run-bar", gap="small"):

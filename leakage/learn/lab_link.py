@@ -4,7 +4,7 @@ from urllib.parse import quote, urlencode
 
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import VERSION, Experiment
-from leakage.spec.lab_settings import lab_settings, with_usual_unnamed
+from leakage.spec.lab_settings import lab_settings, without_default_strategy
 
 
 def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
@@ -19,7 +19,7 @@ def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
     uploads = any(picture.source == "upload" or picture.label is not None for picture in experiment.pictures)
     if uploads or len(experiment.defenses) > 1 or experiment.precision != usual.precision:
         return None
-    before, settings = lab_settings(usual), lab_settings(with_usual_unnamed(experiment, known))
+    before, settings = lab_settings(usual), lab_settings(without_default_strategy(experiment, known))
     differing = {name: value for name, value in settings.items() if before.get(name) != value}
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in differing.items()}
     return urlencode({"v": str(VERSION), **texts}, quote_via=quote, safe=":,@")

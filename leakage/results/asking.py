@@ -16,7 +16,7 @@ PLANNED_FRACTION = 0.85  # of the time; the rest is for starting workers and sco
 
 
 def plan(
-    question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, own: Sequence[Picture] = ()
+    question: Question, known: Catalog, estimate: Callable[[Experiment], float | None], *, slots: int, uploads: Sequence[Picture] = ()
 ) -> list[Experiment]:
     """Return the experiments to run: the strongest attack on every group with its control, then other attacks as the time allows.
 
@@ -29,7 +29,7 @@ def plan(
         known: the plug-ins.
         estimate: returns the seconds that an experiment takes, or None if no such run was timed yet.
         slots: how many runs the workers compute at a time.
-        own: the uploaded pictures, for a question about them.
+        uploads: the uploaded pictures, for a question about uploaded pictures.
 
     Returns:
         The experiments in the order in which they are to be queued, at most MOST.
@@ -41,7 +41,7 @@ def plan(
     def seconds(experiment: Experiment) -> float:
         return estimate(experiment) or DEFAULT_SECONDS
 
-    asked, time_limit = [group.resolve(known) for group in groups(question, own)], PLANNED_FRACTION * 60 * question.minutes
+    asked, time_limit = [group.resolve(known) for group in groups(question, uploads)], PLANNED_FRACTION * 60 * question.minutes
 
     def in_time(attacks: list[Experiment]) -> list[Experiment]:
         return [attack for attack in attacks if seconds(attack) <= time_limit] or attacks[:1]

@@ -9,7 +9,7 @@ from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
-from leakage.spec.lab_settings import with_usual_unnamed
+from leakage.spec.lab_settings import without_default_strategy
 from leakage.spec.prepared import WhatIf, prepared
 from leakage.spec.threat_model import ClientBehavior, coincide
 from leakage.spec.words import BATCH_NORM, NAIVELY
@@ -72,7 +72,7 @@ def _rounds(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Expe
     if not ways or experiment.attacked_round > 1 or experiment.aggregation:
         return {}
     assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ways[0]})
-    asked = with_usual_unnamed(experiment.model_copy(update={"assume": assume}), known)
+    asked = without_default_strategy(experiment.model_copy(update={"assume": assume}), known)
     return _prepared(prepared().what_ifs.watched, asked)
 
 

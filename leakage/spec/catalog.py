@@ -76,7 +76,7 @@ class StrategyEntry(StrategyDeclarations):
     """An adaptive strategy of a defense as data. `title` is never empty here."""
 
     idle: bool
-    """The attacker does the same as a naive one: the default strategy of a defense that has no `surrogate`."""
+    """The attacker does the same as a naive attacker: true for the default strategy of a defense that has no `surrogate`."""
     imitating: bool
     """The strategy imitates the defense, and does nothing else."""
     literal: bool
@@ -91,7 +91,7 @@ class DefenseEntry(Entry, DefenseDeclarations):
     strategies: dict[str, StrategyEntry]
     """What an attacker that knows the defense can do, by the name that an experiment gives; the first is the default."""
     noise_field: str
-    """The field that is the noise multiplier of one picture's part. Empty: none is."""
+    """The name of the field with the noise multiplier for one picture's contribution. Empty: the defense has no such field."""
     private: bool
     """The defense promises differential privacy."""
 
@@ -153,13 +153,13 @@ class Entries(Collection[E]):
         return entry in self.all
 
     def find(self, name: str) -> E | None:
-        """Return the plug-in with the id `name`; None if it does not exist, as in an old run whose plug-in was removed."""
+        """Return the plug-in with the id `name`; None if it does not exist, as after the plug-in of an old run was removed."""
         return next((entry for entry in self.all if entry.id == name), None)
 
     def get(self, name: str) -> E:
         """Return the plug-in with the id `name`; raise CatalogError with the known ids if it does not exist."""
-        if found := self.find(name):
-            return found
+        if entry := self.find(name):
+            return entry
         raise CatalogError(f"{self.kind}: {name!r} is not known here; allowed are {', '.join(entry.id for entry in self.all)}.")
 
 
@@ -185,8 +185,8 @@ class Catalog:
 
     def of(self, kind: str) -> Entries[Entry]:
         """Return the plug-ins of a kind: "attack", "defense", "protocol" or "model"."""
-        found: Entries[Entry] = getattr(self, KINDS[kind])
-        return found
+        entries: Entries[Entry] = getattr(self, KINDS[kind])
+        return entries
 
     def strategy_title(self, name: str) -> str:
         """Return the title of an adaptive strategy; its name if no defense offers it."""

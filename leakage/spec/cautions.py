@@ -9,7 +9,7 @@ from leakage.spec.experiment import Experiment, clients_of
 
 
 def warnings(experiment: Experiment, known: Catalog) -> list[str]:
-    """Return a sentence with a remedy for each setting of the experiment that has no effect or is replaced; most have none.
+    """Return a sentence with a remedy for each setting of the experiment that has no effect or is replaced.
 
     Args:
         experiment: a resolved experiment.
@@ -37,11 +37,11 @@ def _untrained(experiment: Experiment, known: Catalog) -> list[str]:
     victim |= {"image_shape": (experiment.channels, experiment.size, experiment.size), "num_classes": experiment.num_classes}
     victim |= {} if experiment.checkpoint else {"seed": experiment.seed}
     fits = [card for card in cards if experiment.task == "classes" and all(getattr(card, name) == value for name, value in victim.items())]
-    behind = tuple(part.model_dump() for part in experiment.defenses) if experiment.assume.adaptive else ()
+    defenses = tuple(part.model_dump() for part in experiment.defenses) if experiment.assume.adaptive else ()
     batch = len(experiment.pictures)
-    if any((card.defenses, card.batch) == (behind, batch) for card in fits):
+    if any((card.defenses, card.batch) == (defenses, batch) for card in fits):
         return []
-    words = " and ".join(known.defenses.get(part["id"]).short for part in behind) or "no protection"
+    words = " and ".join(known.defenses.get(part["id"]).short for part in defenses) or "no protection"
     return [missing(fits, cards, words, batch)]
 
 
@@ -50,9 +50,9 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
     name = experiment.assume.strategy
     if not experiment.assume.adaptive or not name:
         return []
-    sentences, shown, attack = [], known.strategy_title(name), known.attacks.get(experiment.attack.id)
+    sentences, title, attack = [], known.strategy_title(name), known.attacks.get(experiment.attack.id)
     if attack.learned:
-        return [f"“{shown}” does nothing here: {attack.short} asks the network that was trained behind the protection. Leave the default."]
+        return [f"“{title}” does nothing here: {attack.short} asks the network that was trained behind the protection. Leave the default."]
     entries = [known.defenses.get(part.id) for part in experiment.defenses]
     for entry in entries:
         strategy = entry.strategies.get(name)
@@ -61,19 +61,19 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
         if strategy.literal and (why := _hidden(experiment, entry, entries, known)):
             usable = next(other for other in entry.strategies.values() if not other.literal)
             sentences.append(
-                f"“{shown}” works with the very numbers that {entry.short} makes, and {why}: "
+                f"“{title}” works with the very numbers that {entry.short} makes, and {why}: "
                 f"“{usable.title}” is used instead. "
                 "Choose that, or a setting that leaves them as they are."
             )
         elif strategy.colluding and not experiment.assume.accomplice:
             sentences.append(
-                f"“{shown}” needs another phone that works with the attacker, and there is none: "
+                f"“{title}” needs another phone that works with the attacker, and there is none: "
                 f"“{entry.default_strategy.title}” is used instead. Choose the picture of that phone."
             )
         elif strategy.averaging and experiment.attacked_round == 1:
             watched = "only one is watched" if experiment.rounds == 1 else "the first is attacked"
             sentences.append(
-                f"“{shown}” has a single round to work with: it puts together what arrived up to the attacked round, and {watched}. "
+                f"“{title}” has a single round to work with: it puts together what arrived up to the attacked round, and {watched}. "
                 "Watch several rounds and attack a later one."
             )
     return sentences
@@ -88,8 +88,9 @@ def _hidden(experiment: Experiment, entry: DefenseEntry, entries: list[DefenseEn
     """Return why the attacker does not receive the numbers that this protection sends; "" if it receives them."""
     if clients_of(experiment.aggregation, known) > 1:
         return "they arrive added up with those of other phones"
-    behind = [other for other in entries if other.stage == entry.stage][-1]
-    if behind is not entry or (entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)):
+    last_of_stage = [other for other in entries if other.stage == entry.stage][-1]
+    changed_later = entry.stage == "gradient" and any(other.stage != "gradient" for other in entries)
+    if last_of_stage is not entry or changed_later:
         return "another protection changes them afterwards"
     protocol = known.protocols.get(experiment.protocol.id)
     return f"{protocol.short} sends something else" if entry.stage == "gradient" and not protocol.sends_gradient else ""

@@ -12,9 +12,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
-Structure: TypeAlias = Literal[
-    "linear", "sequence"
-]  # of a model: the last layer with weights is linear; this layer follows others in a sequence
+# How a model is built: its last layer with weights is linear ("linear"), and follows other layers in a sequence ("sequence").
+Structure: TypeAlias = Literal["linear", "sequence"]
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,14 @@ class Travels:
     overlooked: str = ""
     """What a naive attacker overlooks besides the local steps."""
     one_step: bool = False
-    """After a single local step, what is sent is the gradient times a number that everybody knows."""
+    """After a single local step, what is sent is the gradient times a publicly known number."""
     other_sums: Mapping[str, str] = field(default_factory=dict)
     """Of an aggregation: what arrives beside the sum. Name of a field, which is a switch or a number of clients -> text with {field}."""
     receiver: str = "the server"
     """Of an aggregation: where the sum arrives and is attacked."""
 
     def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
-        """Return in words what arrives beside the sum of all clients; a sum that has all clients too tells nothing new, and is left out.
+        """Return in words what arrives beside the sum of all clients; another sum of all clients tells nothing new, and is left out.
 
         Args:
             fields: the fields of the aggregation.
@@ -72,13 +71,13 @@ class Declarations:
     """What plug-ins of every kind declare."""
 
     title: str
-    """What it does, in plain words, with the field's term in brackets, as a menu shows it."""
+    """What the plug-in does, in plain words, with the field's term in brackets, as a menu shows it."""
     short: str = ""
     """The field's term alone, for tables and titles of runs. Empty: the title."""
     plain: str
-    """One sentence for readers who have never heard of it."""
+    """One sentence on the plug-in for readers without prior knowledge."""
     hint: str
-    """What the attacker learns from it, and what to try."""
+    """What the attacker can learn in a run with the plug-in, and what to try."""
     source: str
     """The address of the paper (https)."""
     presets: Mapping[str, dict[str, Any]] = {}
@@ -99,13 +98,13 @@ class AttackDeclarations(Declarations):
     mistakes: Mapping[str, str] = {}
     """What the naive attacker does wrong when it imitates the client: the switch that repairs the mistake -> the mistake in words."""
     strongest: dict[str, Any] | None = None
-    """The fields with which the attack is tried among the strongest known attackers. None: it is not one of them."""
+    """The fields with which the attack is tried among the strongest known attackers. None: it is not tried there."""
     in_place_of_steps: str = ""
     """What the attack uses instead of the client's local steps, in words. Empty: it imitates these steps."""
     learned: bool = False
     """The attack needs a network that was trained beforehand to undo updates (`Granted.learned`)."""
     ends_without: str = ""
-    """The tensors of an update that the attack cannot do without, in words. Empty: it works with those that arrive."""
+    """The tensors of an update without which the attack does not work, in words. Empty: it works with any tensors."""
     fits: Mapping[str, tuple[Any, ...]] = {}
     """The experiments for which the attack is tried among the strongest: "pictures", "precision" or "model" -> the values allowed."""
 
@@ -167,7 +166,7 @@ class StrategyDeclarations:
     title: str = ""
     """The strategy's name on the page. Empty: the name under which the defense offers it."""
     averaging: bool = False
-    """The strategy puts together the updates of the rounds up to the attacked one, so it needs several."""
+    """The strategy combines the updates of all rounds up to the attacked round, so it needs several rounds."""
     exact: bool = False
     """The strategy works with the very numbers received, so nothing may change them after the defense."""
     colluding: bool = False
@@ -197,11 +196,11 @@ def explanations(owner: type) -> dict[str, str]:
     >>> explanations(ModelDeclarations)["smallest"]
     'The shortest side of a picture that the model can take, in pixels.'
     """
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     (body,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
     assert isinstance(body, ast.ClassDef)
     for pair in pairwise(body.body):
         match pair:
             case (ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text)))):
-                found[name] = inspect.cleandoc(text)
-    return found
+                texts[name] = inspect.cleandoc(text)
+    return texts

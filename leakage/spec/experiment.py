@@ -40,7 +40,7 @@ class Picture(Base):
     id: str = Field(max_length=80)
     """The id of the picture in its source."""
     label: int | None = Field(default=None, ge=0, le=MAX_CLASSES - 1)
-    """Its class; None: the class that it has in its source."""
+    """The class of the picture; None: the class that the picture has in its source."""
 
 
 class Assumptions(Base):
@@ -73,17 +73,21 @@ class Experiment(Base):
     task: Literal["classes", "two", "flipped"] = "classes"
     """One output per class (classes), or one output in all for two classes: the label of a picture is then what the network predicts for
     it (two), or the opposite (flipped), as R-GAP's authors ran it."""
-    outputs: int = Field(
-        default=0, ge=0, exclude_if=lambda given: given == 0
-    )  # one for each class; 0: as many as the pictures have classes
+    outputs: int = Field(default=0, ge=0, exclude_if=lambda given: given == 0)
+    """The number of outputs of a network with one output per class; 0: as many as the pictures have classes."""
     loss: Loss = Field(default="cross-entropy", exclude_if=lambda given: given == "cross-entropy")
     """The loss of a network with one output, known to the attacker; cross-entropy is then the logistic loss."""
-    precision: Literal["float32", "float64"] = "float32"  # of the client's arithmetic and of what it sends
-    batch_norm: Literal["eval", "batch"] = "eval"  # BatchNorm uses its stored statistics, or those of the batch, as in training
+    precision: Literal["float32", "float64"] = "float32"
+    """The precision of the client's arithmetic and of its update."""
+    batch_norm: Literal["eval", "batch"] = "eval"
+    """The statistics that BatchNorm uses: its stored statistics (eval), or those of the batch, as in training (batch)."""
     protocol: Part = Part(id="fedsgd")
-    aggregation: Part | None = None  # adds up the updates of several clients; the server sees only the sum
-    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # in which the server has watched the client, which trains on the same pictures
-    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)  # the watched round that is attacked
+    aggregation: Part | None = None
+    """The protocol that adds up the updates of several clients, so that the server sees only the sum; None: a single client."""
+    rounds: int = Field(default=1, ge=1, le=MAX_ROUNDS)
+    """The number of rounds in which the server watches the client. The client has the same pictures in every round."""
+    attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)
+    """The watched round that is attacked."""
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     attack: Part = Part(id="idlg")
     assume: Assumptions = Assumptions()
@@ -213,7 +217,7 @@ def with_defaults(catalog: Catalog, kind: str, part: Part) -> Part:
 
 
 def clients_of(aggregation: Part | None, known: Catalog) -> int:
-    """Return how many clients an aggregation adds up: its field, or the field's default; 1 without a (known) aggregation."""
+    """Return how many clients an aggregation adds up, from its field `clients` or the field's default; 1 without a (known) aggregation."""
     entry = known.protocols.find(aggregation.id) if aggregation else None
     default = next((field.default for field in entry.fields if field.name == "clients"), 1) if entry else 1
     return int(aggregation.fields.get("clients", default)) if aggregation else 1
@@ -258,7 +262,14 @@ def parse(text: str | bytes | dict[str, Any]) -> Experiment:
 
 
 def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *, most: float = MAX_VALUES) -> Data:
-    """Return data of a class from JSON; raise SpecError, in which `what` names the data, if it is wrong or has more than `most` values."""
+    """Return data of the class `kind` from JSON; raise SpecError if the JSON is not valid.
+
+    Args:
+        text: the JSON, as text or as the object in it.
+        kind: the class of the data.
+        what: the name of the data in error messages, such as "an experiment".
+        most: the largest number of values that the JSON may have, at any depth.
+    """
     try:
         raw = text if isinstance(text, dict) else json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Checks of JSON files: too many values would block a page for seconds; if a name stands twice, only the last value would count."""
+"""Checks of JSON files: too many values would block a page for seconds; of a repeated name only the last value would count."""
 
 from typing import Any
 
@@ -11,24 +11,24 @@ def more_values_than(most: float, raw: dict[str, Any]) -> bool:
     >>> [more_values_than(most, {"a": 1, "b": [2, {"c": 3}]}) for most in (4, 5)]
     [True, False]
     """
-    count, left = 0, list[Any]([raw])
-    while left and count <= most:
-        part = left.pop()
+    count, uncounted = 0, list[Any]([raw])
+    while uncounted and count <= most:
+        part = uncounted.pop()
         inside = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
         count += len(inside)
-        left += inside
+        uncounted += inside
     return count > most
 
 
 def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object from its pairs, as a hook for `json.loads`; raise ValueError if a name stands twice.
+    """Return a JSON object from its pairs of name and value, as a hook for `json.loads`; raise ValueError if a name is repeated.
 
     >>> each_once([("seed", 1), ("size", 32)])
     {'seed': 1, 'size': 32}
     """
-    found = dict[str, Any]()
+    values = dict[str, Any]()
     for name, value in pairs:
-        if name in found:
+        if name in values:
             raise ValueError(f"{short_repr(name)} stands twice in one object: remove one of the two")
-        found[name] = value
-    return found
+        values[name] = value
+    return values

@@ -1,4 +1,4 @@
-"""An experiment as the settings of the Lab, under the keys of session state and address; and the experiment of such settings."""
+"""Conversion between an experiment and the settings of the Lab, under the keys of session state and address."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the ad
 
 
 def lab_settings(experiment: Experiment) -> dict[str, Any]:
-    """Return the settings of an experiment by the keys of their widgets; of several defenses only the first."""
+    """Return the settings of an experiment, under the keys of their widgets; only the first of several defenses is included."""
     defense = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
     parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "attack": experiment.attack}
     clients: Any = 1
@@ -59,7 +59,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
 
 
 def picture_name(picture: Picture) -> str:
-    """Return the name of a picture in an address."""
+    """Return the name of a picture in an address: "source:id"."""
     return f"{picture.source}:{picture.id}"
 
 
@@ -101,12 +101,12 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
         seed=given["seed"],
         max_seconds=given["max_seconds"],
     )
-    return with_usual_unnamed(asked, known)
+    return without_default_strategy(asked, known)
 
 
-def with_usual_unnamed(experiment: Experiment, known: Catalog) -> Experiment:
-    """Return the experiment without the name of its strategy if that is the default; raise CatalogError for an unknown protection."""
-    usual = {name for part in experiment.defenses for name in list(known.defenses.get(part.id).strategies)[:1]}
-    if experiment.assume.strategy not in usual:
+def without_default_strategy(experiment: Experiment, known: Catalog) -> Experiment:
+    """Return the experiment with an empty strategy if its strategy is the default; raise CatalogError for an unknown protection."""
+    defaults = {name for part in experiment.defenses for name in list(known.defenses.get(part.id).strategies)[:1]}
+    if experiment.assume.strategy not in defaults:
         return experiment
     return experiment.model_copy(update={"assume": experiment.assume.model_copy(update={"strategy": ""})})

@@ -5,7 +5,7 @@ from leakage.spec.catalog import Catalog, Entry
 
 
 def menu_entries(known: Catalog, kind: str) -> list[Entry]:
-    """List the plug-ins of one kind by group, then by title; aggregations have a menu of their own."""
+    """List the plug-ins of a kind, sorted by group and title. Aggregations are left out: they have another menu."""
     groups, aggregations = words.GROUPS[kind], known.aggregations
 
     def index(entry: Entry) -> tuple[int, str]:

@@ -48,7 +48,7 @@ class Preset(Base):
     recorded: tuple[str, str]
     """The names of the recordings of both runs in assets/lessons/runs, which are played at once."""
     first: Change | None = None
-    """How the first run differs from the second. None: its attacker is naive."""
+    """How the first run differs from the second. None: the first run has a naive attacker."""
 
     @property
     def pair(self) -> tuple[Experiment, Experiment]:
@@ -133,7 +133,7 @@ class Compare(Base):
     swept: str
     """The protection and its field that is varied."""
     accuracy_cost_attack: str
-    """The attack whose leakage stands beside the accuracy."""
+    """The attack that measured the leakage beside the accuracy."""
     recorded: tuple[str, ...]
     """The names of the recordings in assets/lessons/runs of this comparison, which are played at once."""
     deployed: Deployed
@@ -220,7 +220,7 @@ class SimpleForm(Base):
 
 
 class Prepared(Base):
-    """The whole file."""
+    """The contents of assets/prepared.json."""
 
     presets: tuple[Preset, ...]
     simple: SimpleForm
@@ -233,5 +233,5 @@ class Prepared(Base):
 
 @cache
 def prepared() -> Prepared:
-    """Return the contents of the file, read once; raise SpecError with the first field that is wrong."""
+    """Return the contents of assets/prepared.json, read once; raise SpecError with the first field that is wrong."""
     return parse_as(FILE.read_bytes(), Prepared, "a file of prepared experiments")

@@ -25,23 +25,23 @@ LAST_SEED = 2**31 - 1
 MOST = 16  # the most pictures in one sum
 MOST_ROUNDS = 100_000
 ATTACKERS: dict[Attacker, str] = {
-    "knows": "The people who run the server. They know how the phones protect themselves.",
+    "knows": "The people running the server. They know how the phones protect themselves.",
     "still": "The same people, and the server cheats: it sends one model again and again, and averages what comes back.",
-    "naive": "Somebody at the server who does not know the protection.",
+    "naive": "The people running the server. They do not know the protection.",
 }
 STEPS = {"one": "One step, then it sends (FedSGD)", "several": "Several steps by itself, then it sends (FedAvg)"}
 
 
 class Question(Base):
-    """What a person who decides on federated learning wants to know."""
+    """A question about a planned federated training: its pictures, clients, protection and attacker."""
 
     who: Who = "faces"
     channels: Channels = 3
     """The channels of uploaded pictures: 1 if all are grey."""
     called: Called = "phones"
-    """The clients in the reader's words."""
+    """The reader's word for the clients."""
     clients: Clients = Field(default=1, validation_alias=also_as_before("clients"))
-    """How many clients' updates are added up before the server sees them; 1: the server sees a single update."""
+    """The number of clients in the sum that the server sees; 1: the server sees a single update."""
     colluding: int = Field(default=0, ge=0, le=11)
     """How many of these clients work with the server, which subtracts their updates."""
     each: Count = 1
@@ -58,7 +58,7 @@ class Question(Base):
 
     @property
     def honest(self) -> int:
-        """How many clients' updates are in the sum after the server has subtracted those of the colluding clients."""
+        """The number of clients in the sum after the server has subtracted the updates of the colluding clients."""
         return max(1, self.clients - self.colluding)
 
     @property
@@ -73,46 +73,45 @@ class Question(Base):
 
 
 def in_words_of(question: Question, text: str) -> str:
-    """Return a text about phones with the word that the question uses for the clients.
+    """Return a text about phones with the question's word for the clients in place of "phone".
 
     >>> in_words_of(Question(called="clinics"), "Phones send updates; a phone waits.")
     'Clinics send updates; a clinic waits.'
     """
 
-    def put(found: re.Match[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
         word = question.called[:-1]
-        return (word.capitalize() if found[1] == "P" else word) + found[2]
+        return (word.capitalize() if match[1] == "P" else word) + match[2]
 
-    return re.sub(r"\b([Pp])hone(s?)\b", put, text)
+    return re.sub(r"\b([Pp])hone(s?)\b", replacement, text)
 
 
-def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
-    """Return an experiment for each group of people, with its own pictures and seed; the attack is not chosen yet.
+def groups(question: Question, uploads: Sequence[Picture] = ()) -> list[Experiment]:
+    """Return an experiment for each group of pictures, each with another seed; the attack is not chosen yet.
 
     Args:
-        question: what is asked.
-        own: the uploaded pictures, for a question about these.
+        question: the question.
+        uploads: the uploaded pictures, for a question about uploaded pictures.
 
     Raises:
         SpecError: if there are too few pictures, or too many in one sum.
     """
-    asked, total = prepared().ask, question.pictures
-    pool = own if question.who == "own" else _pool(question.who, total)
+    choices, total = prepared().ask, question.pictures
+    pool = uploads if question.who == "own" else _pool(question.who, total)
     if words := _refusal(question, total, len(pool)):
         raise SpecError(in_words_of(question, words))
-    still = (
-        {"protocol": asked.stands_still, "rounds": asked.watched, "attacked_round": asked.watched} if question.attacker == "still" else {}
-    )
+    still = question.attacker == "still"
+    same_model = {"protocol": choices.stands_still, "rounds": choices.watched, "attacked_round": choices.watched}
     if still and question.steps == "several":
         raise SpecError("A server that stands still is tried with one step only. Choose one step, or another attacker.")
     base = Experiment(
-        channels=asked.kinds[question.who].channels if question.who != "own" else question.channels,
-        protocol=asked.several if question.steps == "several" else Experiment().protocol,
+        channels=choices.kinds[question.who].channels if question.who != "own" else question.channels,
+        protocol=choices.several if question.steps == "several" else Experiment().protocol,
         aggregation=_added_up(question.honest),
         defenses=question.defenses,
         assume=Assumptions(adaptive=question.attacker != "naive"),
         max_seconds=60 * question.minutes,
-    ).model_copy(update=still)
+    ).model_copy(update=same_model if still else {})
     count = GROUPS[question.minutes] if total < len(pool) or question.who != "own" else 1
     return [
         base.model_copy(
@@ -122,27 +121,27 @@ def groups(question: Question, own: Sequence[Picture] = ()) -> list[Experiment]:
     ]
 
 
-def _refusal(question: Question, total: int, here: int) -> str:
-    """Return why the question cannot be answered with `total` pictures in a sum and `here` available; "" if it can."""
+def _refusal(question: Question, total: int, available: int) -> str:
+    """Return why the question cannot be answered with `total` pictures in a sum and `available` pictures here; "" if it can."""
     if question.colluding >= question.clients:
         return f"Of {question.clients} phones at most {question.clients - 1} can work with the server; given were {question.colluding}."
     if total > MOST:
         return f"{question.honest} phones with {question.each} pictures each are {total} pictures. At most {MOST} are tried here."
-    if here < total:
-        return f"{total} different pictures are needed, {here} are here. Upload more, or choose fewer phones or pictures."
+    if available < total:
+        return f"{total} different pictures are needed, {available} are here. Upload more, or choose fewer phones or pictures."
     return ""
 
 
 def _pool(kind: str, total: int) -> list[Picture]:
     """Return the pictures of a kind, followed by those of other kinds if there are fewer than `total`."""
     kinds = prepared().ask.kinds
-    wanted = list(kinds[kind].pictures)
+    of_kind = list(kinds[kind].pictures)
     others = [id for name, other in kinds.items() if name != kind for id in other.pictures]
-    return [Picture(id=id) for id in (wanted if len(wanted) >= total else [*wanted, *others])]
+    return [Picture(id=id) for id in (of_kind if len(of_kind) >= total else [*of_kind, *others])]
 
 
 def strangers(question: Question) -> int:
-    """Return how many pictures of one sum are of other kinds, because there are too few of the kind asked about."""
+    """Return how many pictures of one sum are of other kinds than the question's, because there are too few of its kind."""
     return 0 if question.who == "own" else max(0, question.pictures - len(prepared().ask.kinds[question.who].pictures))
 
 

@@ -61,15 +61,15 @@ def refusals(
     if mixes and steps.fewest == 1 and steps.size < model.smallest_alone:
         yield NO_STATISTICS.format(1, steps.size, steps.size)
     yield from (MIXED.format(entry.short) for entry in defenses if mixes and entry.one_by_one)
-    alone = False
+    one_by_one = False
     for entry in defenses:
-        if alone and entry.needs_step and steps.most > 1:
+        if one_by_one and entry.needs_step and steps.most > 1:
             yield entry.needs_step
-        alone = alone or entry.one_by_one
+        one_by_one = one_by_one or entry.one_by_one
 
 
 def unreadable(model: ModelEntry, attack: AttackEntry, *, labels: bool) -> Iterator[str]:
-    """Yield why the attack needs granted labels, if it does and they are not granted."""
+    """Yield the reason to refuse the setting, if the attack must read labels and cannot read them from this model."""
     if attack.reads_labels and not labels and "linear" not in model.structure:
         yield NO_LABELS
 

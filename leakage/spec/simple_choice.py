@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Picture, SpecError
-from leakage.spec.lab_settings import NONE, with_usual_unnamed
+from leakage.spec.lab_settings import NONE, without_default_strategy
 from leakage.spec.prepared import Strength, prepared
 
 StrengthName: TypeAlias = Literal["weak", "middle", "strong"]
@@ -58,26 +58,26 @@ def choices(count: int) -> Iterator[SimpleChoice]:
             yield SimpleChoice(network, count, protection, strength, adaptive, local)
 
 
-def nearest_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
-    """Return the choice whose experiment is most similar; None if the form does not offer this number of pictures."""
-    wanted = experiment.model_dump()
+def nearest_choice(experiment: Experiment) -> SimpleChoice | None:
+    """Return the choice that gives the most similar experiment; None if the form does not offer this number of pictures."""
+    values = experiment.model_dump()
 
-    def alike(choice: SimpleChoice) -> tuple[int, int]:
-        asked = choice.experiment(experiment.pictures)
-        parts = sum(one.id == other.id for (_, one), (_, other) in zip(asked.parts(), experiment.parts(), strict=False))
-        return parts, sum(value == wanted[name] for name, value in asked.model_dump().items())
+    def similarity(choice: SimpleChoice) -> tuple[int, int]:
+        chosen = choice.experiment(experiment.pictures)
+        equal_parts = sum(part.id == other.id for (_, part), (_, other) in zip(chosen.parts(), experiment.parts(), strict=False))
+        return equal_parts, sum(value == values[name] for name, value in chosen.model_dump().items())
 
-    return max(choices(len(experiment.pictures)), key=alike, default=None)
+    return max(choices(len(experiment.pictures)), key=similarity, default=None)
 
 
 def find_choice(experiment: Experiment, known: Catalog) -> SimpleChoice | None:
-    """Return the choice of exactly this experiment; None if the simple form cannot express it."""
+    """Return the choice that gives exactly this experiment; None if the simple form has no such choice."""
     ids = [part.id for _, part in experiment.parts()]
     try:
-        wanted = with_usual_unnamed(experiment, known).resolve(known)
+        resolved = without_default_strategy(experiment, known).resolve(known)
         for choice in choices(len(experiment.pictures)):
-            asked = choice.experiment(experiment.pictures)
-            if [part.id for _, part in asked.parts()] == ids and asked.resolve(known) == wanted:
+            chosen = choice.experiment(experiment.pictures)
+            if [part.id for _, part in chosen.parts()] == ids and chosen.resolve(known) == resolved:
                 return choice
     except SpecError:
         return None

@@ -13,7 +13,7 @@ TENSORS = "Separate names by spaces: `linear.weight`; patterns: `*.bias`; or `fi
 
 @dataclass(frozen=True)
 class Syntax:
-    """One kind of text. Both functions raise ValueError with a sentence for the author of the text."""
+    """A kind of free text. Both functions raise ValueError with a sentence for the author of the text."""
 
     canonical: Callable[[str], str]
     """Returns the text in the form that is stored."""
@@ -22,7 +22,7 @@ class Syntax:
     grammar: str
     """What may be written, in Markdown."""
     forms: str
-    """The same as a list of examples."""
+    """The grammar as a list of examples."""
 
 
 def canonical_tensors(text: str) -> str:

@@ -24,28 +24,32 @@ from leakage.spec.experiment import (
 )
 from leakage.spec.refusals import MAX_CLASSES, LocalSteps
 
-MANY = 500  # the least number of pictures of a client that trains on a whole data set: 50,000 among 100 clients
+FEWEST = 500  # pictures of a client of a training on a whole data set: 50,000 among at most 100 clients
 
 
 class Training(Base):
-    """A model to be trained on a data set by federated averaging; with one client, centrally, where a round is an epoch."""
+    """A training of a model on a data set by federated averaging; with one client it is central, and a round is an epoch."""
 
     version: Literal[1] = VERSION
     model: Part = Part(id="lenet")
     data: Literal["digits", "mnist", "cifar10"] = "mnist"
-    pictures: int = Field(default=0, ge=0, le=60_000)  # how many of the training pictures, from the first; 0: all that this machine has
+    pictures: int = Field(default=0, ge=0, le=60_000)
+    """The number of training pictures, from the first on; 0: all that this machine has."""
     rounds: int = Field(default=5, ge=1, le=1000)
     clients: int = Field(default=1, ge=1, le=100)
     local_epochs: int = Field(default=1, ge=1, le=20)
-    partition: Literal["iid", "shards"] = "iid"  # shards: each client gets two consecutive parts of the pictures sorted by class
+    partition: Literal["iid", "shards"] = "iid"
+    """How the pictures are divided among clients: at random (iid), or two consecutive parts of the pictures sorted by class (shards)."""
     batch: int = Field(default=128, ge=1, le=1024)
     optimiser: Literal["sgd", "adam"] = "sgd"
     rate: float = Field(default=0.1, gt=0, le=10)
     schedule: Literal["cosine", "steps", "constant"] = "cosine"
     momentum: float = Field(default=0.9, ge=0, lt=1)
     decay: float = Field(default=5e-4, ge=0, le=0.1)
-    augment: bool = False  # random shifts by up to 4 pixels and mirroring
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the arithmetic; the weights themselves stay float32
+    augment: bool = False
+    """Whether pictures are shifted at random by up to 4 pixels and mirrored."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """The precision of the arithmetic; the weights stay float32."""
     # The JSON omits the next two fields at their defaults, so that models trained before these fields existed keep their names.
     defenses: tuple[Part, ...] = Field(default=(), max_length=4, exclude_if=lambda given: given == ())
     server_rate: float = Field(default=1.0, gt=0, le=10, exclude_if=lambda given: given == 1)
@@ -68,9 +72,9 @@ class Training(Base):
 
     @property
     def _local_steps(self) -> LocalSteps:
-        """The local steps of the clients; a last batch of one picture is left out, unless `batch` is 1 or the client has one."""
-        each = -(-self.pictures // self.clients) if self.pictures else MANY
-        last = (self.pictures - 1) % each + 1 if self.pictures else MANY  # the last client has the remaining pictures
+        """The local steps of the clients; a last batch of one picture is left out, unless `batch` is 1 or the client has one picture."""
+        each = -(-self.pictures // self.clients) if self.pictures else FEWEST
+        last = (self.pictures - 1) % each + 1 if self.pictures else FEWEST  # the last client has the remaining pictures
         return LocalSteps(1 if 1 in (self.batch, last) else 2, min(self.batch, each), self.image_shape[1])
 
     def resolve(self, catalog: Catalog) -> "Training":
@@ -87,28 +91,33 @@ class Training(Base):
 
 
 class InverterTraining(Base):
-    """An attacker's network, to be trained on a data set to reconstruct pictures from the updates of one model behind protections."""
+    """A training of an attacker's network, which learns to reconstruct pictures from the updates of one model with protections."""
 
     version: Literal[1] = VERSION
     model: Part = Part(id="lenet")
-    checkpoint: str = Field(default="", max_length=100)  # "id@rounds" of the attacked model's weights; empty: drawn by the seed
+    checkpoint: str = Field(default="", max_length=100)
+    """The attacked model's trained weights, as "id@rounds"; empty: untrained weights, drawn by the seed."""
     data: Literal["mnist", "cifar10"] = "mnist"
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
-    batch: int = Field(default=1, ge=1, le=8)  # pictures in an update
-    pictures: int = Field(default=20_000, ge=100, le=60_000)  # how many of the training pictures, from the first
+    batch: int = Field(default=1, ge=1, le=8)
+    """The number of pictures in an update."""
+    pictures: int = Field(default=20_000, ge=100, le=60_000)
+    """The number of training pictures, from the first on."""
     epochs: int = Field(default=30, ge=1, le=1000)
-    features: int = Field(default=1024, ge=16, le=4096)  # the size of the projection of an update
+    features: int = Field(default=1024, ge=16, le=4096)
+    """The size of the projection of an update."""
     hidden: int = Field(default=600, ge=16, le=4096)
     rate: float = Field(default=1e-3, gt=0, le=1)
-    examples: int = Field(default=256, ge=1, le=4096)  # in one step
+    examples: int = Field(default=256, ge=1, le=4096)
+    """The number of examples in one step of the training."""
     seed: int = Field(default=1, ge=0, le=2**31 - 1)
     max_seconds: int = Field(default=MAX_SECONDS, ge=1, le=24 * 3600)
 
     @property
     def name(self) -> str:
         """The name of the network: model, data, protections, and a hash of all fields."""
-        behind = "-".join(part.id for part in self.defenses) or "plain"
-        return f"{self.model.id}-{self.data}-{behind}-{self.digest()[:8]}"
+        defenses = "-".join(part.id for part in self.defenses) or "plain"
+        return f"{self.model.id}-{self.data}-{defenses}-{self.digest()[:8]}"
 
     @property
     def image_shape(self) -> tuple[int, int, int]:
@@ -116,7 +125,7 @@ class InverterTraining(Base):
 
     @property
     def experiment(self) -> Experiment:
-        """An (unresolved) experiment with the client whose updates the network learns to undo."""
+        """An (unresolved) experiment; the network learns to undo the updates of its client."""
         private = tuple(Picture(source=self.data, id=str(index)) for index in range(self.batch))
         return Experiment(
             pictures=private,
@@ -135,19 +144,21 @@ class InverterTraining(Base):
 
 
 class Ranks(Base):
-    """Ranks to be measured by singular values: of the equations of each convolution and of the whole gradient about one picture."""
+    """A measurement of ranks by singular values: of the equations of each convolution, and of the whole gradient of one picture."""
 
     version: Literal[1] = VERSION
     network: Annotated[str, AfterValidator(canonical)]
     size: Literal[28, 32, 64, 224, 256] = 32
     channels: Literal[1, 3] = 3
-    outputs: int = Field(default=10, ge=1, le=MAX_CLASSES)  # of the whole gradient: those of the layers do not depend on it
-    seed: int = Field(default=1, ge=0, le=2**31 - 1)  # of the random weights and derivatives
+    outputs: int = Field(default=10, ge=1, le=MAX_CLASSES)
+    """The number of outputs of the network; only the rank of the whole gradient depends on it."""
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
+    """The seed of the random weights and derivatives."""
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
     @model_validator(mode="after")
     def _fits(self) -> "Ranks":
-        self._maps()  # a NetworkError, which is a ValueError, where a step does not fit its input
+        self._maps()  # raises NetworkError, a ValueError, if a step does not fit its input
         return self
 
     def _maps(self) -> tuple[Map, ...]:
@@ -160,12 +171,12 @@ class Ranks(Base):
 
     @property
     def seconds(self) -> float:
-        """The expected time, in seconds."""
+        """The expected time of the measurement, in seconds."""
         return sum(seconds(layer) for layer in self.layers if not too_large(layer)) + gradient_seconds(self._maps())
 
     @property
     def directions(self) -> int:
-        """In how many directions the picture is changed to measure the rank of the whole gradient; 0: the network is too large."""
+        """The number of directions of the picture in which the rank of the whole gradient is measured; 0: the network is too large."""
         return gradient_directions(self._maps())
 
 
@@ -173,5 +184,5 @@ Task = Experiment | Training | InverterTraining | Ranks
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:
-    """Return a Training from JSON; raise SpecError as `parse` does."""
+    """Return a Training from JSON; raise SpecError with the first wrong field, what is allowed and what was given."""
     return parse_as(text, Training, "a training")

@@ -11,7 +11,7 @@ from leakage.spec.introduction import Introduction
 from leakage.spec.unimitated import describe_answer, describe_network, steps_left_out
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
-Row = tuple[str, str, str]  # a tag, what it is about, what holds
+Row = tuple[str, str, str]  # a tag such as "knows", a subject, and the fact about this subject
 
 
 # ---------------------------------------------------------------- the phones
@@ -27,7 +27,7 @@ class ClientBehavior:
     steps: int | None
     """Local steps of each client. None: the protocol has no local training."""
     clients: int
-    """How many clients are added up."""
+    """The number of clients in the sum that arrives; 1: no sum."""
     pictures: int
     """How many pictures each client has."""
     batch_norm: str
@@ -40,6 +40,7 @@ class ClientBehavior:
 
     @staticmethod
     def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
+        """Return the behavior of clients that have `pictures` pictures together."""
         entry = known.protocols.get(protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
         clients, summing = clients_of(aggregation, known), known.protocols.find(aggregation.id) if aggregation else None
@@ -53,6 +54,7 @@ class ClientBehavior:
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
+        """Return the behavior of the clients of an experiment."""
         pictures, batch_norm = len(experiment.pictures), experiment.batch_norm
         return ClientBehavior.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
 
@@ -74,8 +76,8 @@ class ClientBehavior:
     def coincide(self, protections: Sequence[DefenseEntry | Part]) -> bool:
         """Return whether the naive and the adaptive attacker do the same.
 
-        They do if what arrives, divided by the number of clients, is the gradient itself. The clients have equally many pictures, so the
-        mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client.
+        They do if what arrives, divided by the number of clients, is the gradient itself. All clients have the same number of pictures, so
+        the mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client.
         """
         return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums
 
@@ -129,7 +131,15 @@ def meaning(
     *,
     answers: Sequence[str] | None,
 ) -> str:
-    """Say what the attacker does; `answers` says what it does about each protection (None: naive), `fields` are the attack's."""
+    """Describe in a sentence what the attacker does.
+
+    Args:
+        behavior: what the clients do.
+        protections: the defenses.
+        attack: the attack.
+        fields: the fields of the attack, with their values.
+        answers: what the attacker does about each defense; None for a naive attacker.
+    """
     attacker = ATTACKERS["naive" if answers is None else "adaptive"]
     if attack.learned:
         return f"{attacker}: {describe_network(protections, knows=answers is not None)}"
@@ -197,30 +207,23 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     strategy = experiment.assume.strategy
     answers = (meta.knowledge.answers if meta else ()) or [entry.strategy(strategy).description for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
-    own = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
+    by_attack = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
+    task = TASKS[experiment.task].sentence.format(experiment.num_classes, LOSSES[experiment.loss].sentence)
+    batch = f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}"
     rows = [
-        (
-            "knows",
-            "The model and its weights",
-            f"{_model(model, experiment.model)}, {weights}, "
-            f"{TASKS[experiment.task].sentence.format(experiment.num_classes, LOSSES[experiment.loss].sentence)}",
-        ),
+        ("knows", "The model and its weights", f"{_model(model, experiment.model)}, {weights}, {task}"),
         ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
-        ("assumed", "Naive or adaptive", what + own),
+        ("assumed", "Naive or adaptive", what + by_attack),
         *_sum(behavior),
         ("knows", "Rounds watched", _rounds(experiment)),
-        (
-            "knows",
-            "How many pictures, and their size",
-            f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}",
-        ),
+        ("knows", "How many pictures, and their size", batch),
         ("knows", "How pixels are normalised", "not at all" if normalise == "none" else f"by the constants of {normalise}"),
         *_accomplice(experiment.assume.accomplice),
         *_examples(experiment, note),
         ("granted" if granted else "finds out", "The labels", "granted by a switch" if granted else _labels(note)),
         *([("assumed", "What such pictures look like", str(note["prior"]))] if "prior" in note else []),
         *([("assumed", "How large the protection's errors are", str(note["errors"]))] if "errors" in note and protections else []),
-        *_own_verdict(note),
+        *_proof(note),
     ]
     for part, defense, answer in zip(experiment.defenses, protections, answers, strict=True):
         fields = ", ".join(f"{name} {format_value(value)}" for name, value in part.fields.items())
@@ -234,7 +237,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         unknowns, numbers = len(experiment.pictures) * experiment.channels * experiment.size**2, meta.entries
         fewer = "" if numbers >= unknowns else ": fewer than there are unknowns, so some guessing remains"
         rows.append(("receives", "Numbers against unknowns", f"{numbers:,} numbers for {unknowns:,} pixel values{fewer}"))
-    return [*rows, ("never sees", "The private pictures", "they are with the referee, who computes the scores")]
+    return [*rows, ("never sees", "The private pictures", "they are with the referee, which computes the scores")]
 
 
 def _model(entry: ModelEntry, model: Part) -> str:
@@ -258,7 +261,7 @@ def _accomplice(picture: Picture | None) -> list[Row]:
     """Return the row about the client that works with the attacker; none if there is no such client."""
     if picture is None:
         return []
-    sentence = f"it works with the attacker, who so knows its picture ({picture.source} {picture.id}) and its gradient in every round"
+    sentence = f"it works with the attacker, which thus knows its picture ({picture.source} {picture.id}) and its gradient in every round"
     return [("granted", "Another phone colludes", sentence)]
 
 
@@ -271,24 +274,24 @@ def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
 
 
 def _rounds(experiment: Experiment) -> str:
-    """Say how many rounds the attacker has watched, and which of them it attacks."""
+    """Describe how many rounds the attacker has watched, and which of them it attacks."""
     if experiment.rounds == 1:
         return "1, which is attacked"
     return f"{experiment.rounds}, of which round {experiment.attacked_round} is attacked"
 
 
-def _own_verdict(note: dict[str, Any]) -> list[Row]:
+def _proof(note: dict[str, Any]) -> list[Row]:
     """Return the row about the attack's own proof that its answer is right; none if the attack gives no proof."""
     if "lambda" not in note:
         return []
-    rule = "the share of units that are on or off just as its pictures would have them, a half at random"
+    rule = "the fraction of units that are on or off just as its pictures would have them, a half at random"
     proved = f"{note['proved']} pictures proved, without the truth"
     return [("finds out", "Whether it was right", f"lambda {note['lambda']:.4g} ({rule}); {proved}")]
 
 
 def _labels(note: dict[str, Any]) -> str:
-    """Say which rule read the labels, and how probably it is right."""
-    rule, certainty = str(note.get("label rule", "said when the run has ended")), note.get("label certainty")
+    """Describe which rule read the labels, and the probability that the rule is right."""
+    rule, certainty = str(note.get("label rule", "stated when the run has ended")), note.get("label certainty")
     if certainty is None:
         return rule
     if certainty < 0.005:

@@ -1,4 +1,4 @@
-"""What attackers do that do not imitate the client, in words: use a trained network, or a model in between. No torch."""
+"""Descriptions of attackers that do not imitate the client: they use a trained network, or a model in between. No torch."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from leakage.spec.catalog import AttackEntry, DefenseEntry
 
 
 def describe_network(protections: Sequence[DefenseEntry], *, knows: bool) -> str:
-    """Say which trained network an attack asks, by an attacker that knows the protections or does not."""
+    """Describe which trained network an attack asks: `knows` says whether the attacker knows the protections."""
     if not protections:
         return f"it asks the network that was trained on what such phones send, as {'a naive' if knows else 'an adaptive'} attacker would."
     names = " and ".join(entry.short for entry in protections)
@@ -14,7 +14,7 @@ def describe_network(protections: Sequence[DefenseEntry], *, knows: bool) -> str
 
 
 def describe_answer(attack: AttackEntry, protection: DefenseEntry, answer: str) -> str:
-    """Return `answer`, the description of the strategy against a protection, or what this attack does instead."""
+    """Describe what an attack does about a protection: `answer`, the description of the strategy, unless the attack does something else."""
     if attack.learned:
         return "known: the network was trained behind it"
     only_imitated = any(strategy.description == answer and strategy.imitating for strategy in protection.strategies.values())
@@ -22,7 +22,7 @@ def describe_answer(attack: AttackEntry, protection: DefenseEntry, answer: str) 
 
 
 def steps_left_out(attack: AttackEntry, clients: int, protections: Sequence[DefenseEntry], answers: Sequence[str] | None) -> str:
-    """Say what an attack does that imitates no local steps.
+    """Describe what an attack does that imitates no local steps.
 
     Args:
         attack: the attack.

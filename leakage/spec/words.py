@@ -35,7 +35,7 @@ TASKS = {
 LOSSES = {  # of a model with one output; a model with several outputs has cross-entropy
     "cross-entropy": Words("Logistic (cross-entropy)", "cross-entropy", "logistic loss"),
     "exponential": Words("Exponential", "exponential loss", "exponential loss exp(-margin)"),
-    "hinge": Words("Hinge", "hinge loss", "hinge loss max(0, 1 - margin): a picture whose margin is met changes nothing in what is sent"),
+    "hinge": Words("Hinge", "hinge loss", "hinge loss max(0, 1 - margin): a picture that meets the margin changes nothing in what is sent"),
 }
 BATCH_NORM = {
     "eval": Words(

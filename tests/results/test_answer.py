@@ -300,7 +300,7 @@ def test_a_page_tells_of_no_other_question_than_its_runs_were_asked_by(reader: S
 def test_own_pictures_are_the_question_s_where_there_are_as_many(reader: Store) -> None:
     own = [Picture(source="upload", id=f"{number:016x}", label=0) for number in range(2)]
     question = Question(who="own", clients=2)
-    (experiment, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, own=own)
+    (experiment, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, uploads=own)
     assert is_about(question, [run_of(experiment)], CATALOG)
     assert not is_about(Question(who="own"), [run_of(experiment)], CATALOG)
 

@@ -44,7 +44,7 @@ def reader(tmp_path: Path) -> Store:
 def first_run(question: Question, ending: str) -> Run:
     """The first run of a question as it ended."""
     own = [Picture(source="upload", id=f"{number:016x}", label=0) for number in range(3)]
-    (asked, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, own=own)
+    (asked, *_) = plan(question, CATALOG, lambda _: 1.0, slots=2, uploads=own)
     word = {"recognizable": RECOGNIZABLE, "singled out": SINGLED_OUT, "partly": PARTLY}.get(ending, NOT_SHOWN)
     run = replace(answering(Question(), [word]), experiment=asked.model_dump_json(), digest=asked.digest(), started=1.0, finished=2.0)
     assert run.result

@@ -133,7 +133,7 @@ def test_an_attacker_in_the_words_of_before_is_still_that_attacker(visit: Open, 
     """While phones became clinics the browser sent the old words of the menu, and the page ended in a traceback."""
     at = visit(PAGE, attacker="naive")
     at.session_state["ask-called"] = "clinics"
-    at.session_state["ask-attacker"] = "The people who run the server. They know how the phones protect themselves."
+    at.session_state["ask-attacker"] = "The people running the server. They know how the phones protect themselves."
     at.run()
     fine(at)
     assert at.radio(key="ask-attacker").value == "knows"

@@ -14,7 +14,7 @@ from leakage.learn.planned import planned_run
 from leakage.learn.restored import restore_all
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment
-from leakage.spec.lab_settings import with_usual_unnamed
+from leakage.spec.lab_settings import without_default_strategy
 from leakage.spec.prepared import prepared
 
 SIMPLE = {"simple-local", "simple-count", "simple-network", "simple-protection", "simple-adaptive"}
@@ -131,7 +131,7 @@ def test_a_link_opens_simple_where_that_shows_it_and_expert_where_not(door: Serv
     at = visit(itself=True, **dict(parse_qsl(lab_query(experiment, CATALOG) or "")))
     assert is_simple(at) == (run in ("r01", "r04", "r12", "r14", "r16", "r21"))
     assert [warning.value for warning in at.warning] == []
-    assert asked(door, press_run(at)) == with_usual_unnamed(experiment, CATALOG).resolve(CATALOG)
+    assert asked(door, press_run(at)) == without_default_strategy(experiment, CATALOG).resolve(CATALOG)
 
 
 def test_a_what_if_that_simple_cannot_show_opens_expert(door: Service, visit: Open) -> None:

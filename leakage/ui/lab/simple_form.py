@@ -76,7 +76,7 @@ def _differences(known: Catalog) -> Markdown:
     count = max(st.session_state.get("batch", 1), len(st.session_state.get(PICKED, ())))
     try:
         here = _experiment(known, forms.DEFAULT.pictures * count)
-        nearest = nearest_choice(here, known)
+        nearest = nearest_choice(here)
         if nearest is None:
             return escape(f": it has {join_or(prepared().simple.counts)} pictures in one update")
         differences = changes(nearest.experiment(here.pictures).resolve(known), here.resolve(known), known)
