@@ -89,7 +89,7 @@ SCENES = (
             model=Part(id="lenet", fields={"activation": "relu", "initialisation": "default", "normalise": "cifar10"}),
             protocol=Part(id="fedavg", fields={"epochs": 10, "rate": 0.02}),
         ),
-        attacks={"inverting_gradients": TUNED, "surrogate_model": {}, "rog": {}},
+        attacks={"inverting_gradients": TUNED, "sme": {}, "rog": {}},
         protections=(
             None,
             Part(id="gaussian_noise", fields={"scale": 0.001}),

@@ -5,7 +5,7 @@ from typing import Any
 from leakage.engine.core import Attack, Defense, Plugin, Protocol
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
-from leakage.spec.aliases import fields_today
+from leakage.spec.aliases import fields_today, plugin_today
 
 BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol}
 
@@ -30,6 +30,7 @@ def plugin(name: str, **fields: float | bool | str) -> Any:
         >>> leakage.attack(model, torch.rand(1, 3, 4, 4), y, attack=search, protocol=local).reconstruction.shape  # (B, C, H, W)
         torch.Size([1, 3, 4, 4])
     """
+    name = plugin_today(name)
     kinds = [kind for kind in BASES if name in ids(kind)]
     if not kinds:
         known = "; ".join(f"{kind}: {', '.join(ids(kind))}" for kind in BASES)
@@ -50,6 +51,6 @@ def chosen(kind: str, given: object) -> Any:
         what = given.__name__ if isinstance(given, type) else type(given).__name__
         hint = f" Call it: {what}()." if isinstance(given, type) and issubclass(given, Plugin) else ""
         raise TypeError(f"{kind} must be an id or a value of a {kind}; got {what}.{hint}")
-    if given not in ids(kind):
+    if plugin_today(given) not in ids(kind):
         raise ValueError(f"There is no {kind} {given!r}; expected is one of {', '.join(ids(kind))}.")
     return load(kind, given)()

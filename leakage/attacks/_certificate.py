@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from leakage.attacks._spear import GradientSpectrum
+from leakage.attacks._spear_search import GradientSpectrum
 from leakage.engine.core import Observation
 from leakage.engine.tensor_names import OF
 

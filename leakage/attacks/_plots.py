@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from leakage.attacks._spear import GradientSpectrum
+from leakage.attacks._spear_search import GradientSpectrum
 
 SIDE = 96  # pixels
 DECADES, BINS = 9, 32

@@ -5,6 +5,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+from leakage.spec.aliases import plugin_today
 from leakage.spec.fields import KINDS, CatalogError
 
 PACKAGE = Path(__file__).parent.parent
@@ -16,7 +17,16 @@ def ids(kind: str) -> list[str]:
 
 
 def load(kind: str, name: str) -> Any:
-    """Import a plug-in and return its class. Raises CatalogError where its file does not define exactly one class of that kind."""
+    """Import a plug-in and return its class.
+
+    Args:
+        kind: its kind: attack, defense, protocol or model.
+        name: its id, or an earlier id of it.
+
+    Raises:
+        CatalogError: if its file does not define exactly one class of that kind.
+    """
+    name = plugin_today(name)
     module = importlib.import_module(f"leakage.{KINDS[kind]}.{name}")
     base = getattr(importlib.import_module("leakage.engine.core"), kind.capitalize())
     classes = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, base) and c.__module__ == module.__name__]

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from leakage.results.differences import sentence_case, titles
-from leakage.spec.aliases import fields_today
+from leakage.spec.aliases import fields_today, plugin_today
 from leakage.spec.catalog import Catalog, Field
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.lab_settings import NONE
@@ -36,12 +36,12 @@ def parse_key(key: str, known: Catalog) -> tuple[Part, ...]:
 
 
 def key_today(key: str) -> str:
-    """Return a key that an earlier version wrote, with today's names of the fields.
+    """Return a key that an earlier version wrote, with today's names of the protections and their fields.
 
     >>> key_today("dp_sgd:sigma=0.1;clip=2+pruning")
     'dp_sgd:noise_multiplier=0.1;max_grad_norm=2+pruning'
     """
-    parts = [text.partition(":") for text in key.split("+")]
+    parts = [(plugin_today(id), colon, written) for id, colon, written in (text.partition(":") for text in key.split("+"))]
     return "+".join(id + colon + ";".join(map("=".join, _written_fields(id, written).items())) for id, colon, written in parts)
 
 
@@ -61,7 +61,7 @@ def parse_value(kind: str, word: str) -> bool | int | float | str:
 
 
 def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
-    """Return the keys that name protections of the catalog, each once, with today's names of their fields."""
+    """Return the keys that name protections of the catalog, each once, with today's names of protections and fields."""
     valid = []
     for key in dict.fromkeys(map(key_today, keys)):
         with suppress(ValueError):

@@ -19,6 +19,8 @@ class Priority(NamedTuple):
 
     unmeasured_closed_form: bool
     """Whether the attack is a closed form without precomputed results: it takes seconds, so it runs first."""
+    made_for_batches: bool
+    """Whether the attack is such a closed form, and only for several pictures: it separates what other closed forms mix."""
     reached: Reach
     """How far the attacker came in the nearest precomputed rows."""
 
@@ -27,8 +29,8 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
     """Return the scenario with every attack that fits it, for every attacker (naive and adaptive), the strongest first.
 
     The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). Closed forms that were not measured come first,
-    since they take seconds; searches that were not measured come last. Of equally strong attackers with the same attack, the naive one
-    comes last.
+    since they take seconds, and of these the ones made for batches; searches that were not measured come last. Of equally strong attackers
+    with the same attack, the naive one comes last.
 
     Args:
         asked: the scenario.
@@ -45,8 +47,9 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
     def strength(pair: tuple[AttackEntry, str]) -> Priority:
         entry, strategy = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
-        unmeasured = entry.id not in {attack for attack, _ in rows.attackers}
-        return Priority(unmeasured_closed_form=closed_form and unmeasured, reached=_reached(rows, entry.id, strategy))
+        first = closed_form and entry.id not in {attack for attack, _ in rows.attackers}
+        for_batches = 1 not in entry.fits.get("pictures", (1,))
+        return Priority(unmeasured_closed_form=first, made_for_batches=first and for_batches, reached=_reached(rows, entry.id, strategy))
 
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
     experiments = [_attacked(asked, attacks[entry.id], strategy).resolve(known) for entry, strategy in pairs]

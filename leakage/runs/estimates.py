@@ -13,6 +13,7 @@ from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
+from leakage.spec.part import FIRST_NAMES
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
 LOADED = 1.5  # the factor from which on a page mentions the load
@@ -138,11 +139,11 @@ def planned(experiment: Experiment, known: Catalog) -> float:
 
 def timing_key(experiment: Experiment) -> str:
     """Return a key; runs with equal keys take about equally long per step. An attacker that imitates local steps takes longer."""
-    imitated = (experiment.protocol.model_dump(), experiment.aggregation and experiment.aggregation.model_dump())
+    asked = experiment.model_dump(context=FIRST_NAMES)  # as runs of earlier versions have it
     return json.dumps(
         [
-            *(experiment.attack.id, experiment.model.model_dump(), experiment.batch_norm),
-            *(*imitated, experiment.assume.adaptive),
+            *(asked["attack"]["id"], asked["model"], experiment.batch_norm),
+            *(asked["protocol"], asked["aggregation"], experiment.assume.adaptive),
             *(len(experiment.pictures), experiment.size, experiment.channels),
             *([experiment.outputs] if experiment.outputs else []),
         ],

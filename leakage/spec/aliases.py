@@ -14,6 +14,12 @@ EARLIER = {  # field today -> what it was called
     "clients": ("phones",),  # of a question, until 0.2
 }
 
+EARLIER_PLUGINS = {  # id of a plug-in today -> what it was called until 0.2; digests go on using that id
+    "sme": "surrogate_model",
+    "spear": "exact_batches",
+}
+PLUGIN_KEYS = ("attack", "aggregation", "defense", "model", "protocol")  # keys of an address with the id of a plug-in as value
+
 RESTARTS, FRACTION = {"restarts": "tries"}, {"fraction": "share"}
 EARLIER_PLUGIN_FIELDS = {  # id of a plug-in -> its field today -> what it was called until 0.2; digests go on using that name
     "dp_sgd": {"noise_multiplier": "sigma", "max_grad_norm": "clip"},
@@ -45,6 +51,24 @@ EARLIER_RUNS = dict.fromkeys(  # until 0.2 it had a new id with every recording
 Value = TypeVar("Value")
 
 
+def plugin_today(plugin: str) -> str:
+    """Return today's id of a plug-in, which may be given under an earlier id; any other text is returned as it is.
+
+    >>> plugin_today("exact_batches"), plugin_today("spear")
+    ('spear', 'spear')
+    """
+    return next((today for today, earlier in EARLIER_PLUGINS.items() if plugin == earlier), plugin)
+
+
+def plugin_at_first(plugin: str) -> str:
+    """Return the id that a plug-in of today had in the first version, from which digests are computed.
+
+    >>> plugin_at_first("spear"), plugin_at_first("dlg")
+    ('exact_batches', 'dlg')
+    """
+    return EARLIER_PLUGINS.get(plugin, plugin)
+
+
 def fields_today(plugin: str, fields: Mapping[str, Value]) -> dict[str, Value]:
     """Return a plug-in's fields under today's names.
 
@@ -65,19 +89,26 @@ def fields_at_first(plugin: str, fields: Mapping[str, Value]) -> dict[str, Value
 
 
 def setting_today(key: str) -> str:
-    """Return a key of an address, or another name of a setting, with today's name of the plug-in's field in it.
+    """Return a key of an address, or another name of a setting, with today's names of the plug-in and of its field.
 
-    >>> setting_today("dp_sgd.sigma"), setting_today("seed")
-    ('dp_sgd.noise_multiplier', 'seed')
+    >>> setting_today("dp_sgd.sigma"), setting_today("exact_batches.search"), setting_today("seed")
+    ('dp_sgd.noise_multiplier', 'spear.search', 'seed')
     """
     plugin, dot, name = key.partition(".")
+    if not dot:
+        return key
+    plugin = plugin_today(plugin)
     return plugin + dot + next(iter(fields_today(plugin, {name: None})))
 
 
 def settings_today(address: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of an address under today's names; if a setting has both names, the value under today's name counts."""
-    return {setting_today(key): value for key, value in address.items()} | {
-        key: value for key, value in address.items() if setting_today(key) == key
+    """Return the settings of an address under today's names of plug-ins and fields.
+
+    If a setting has both names, the value under today's name counts.
+    """
+    today = {key: plugin_today(value) if key in PLUGIN_KEYS else value for key, value in address.items()}
+    return {setting_today(key): value for key, value in today.items()} | {
+        key: value for key, value in today.items() if setting_today(key) == key
     }
 
 

@@ -5,11 +5,11 @@ from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, SerializationInfo, ValidationInfo, field_serializer, field_validator
 
-from leakage.spec.aliases import fields_at_first, fields_today
+from leakage.spec.aliases import fields_at_first, fields_today, plugin_at_first, plugin_today
 
 Fields: TypeAlias = dict[str, bool | int | float | str]
 
-FIRST_NAMES = "first names"  # context of `model_dump_json`: write the fields of plug-ins under the names of the first version
+FIRST_NAMES = "first names"  # context of `model_dump_json`: write plug-ins and their fields under the names of the first version
 
 
 class SpecError(ValueError):
@@ -31,6 +31,15 @@ class Part(Base):
 
     id: str = Field(max_length=60)
     fields: Fields = Field(default_factory=dict)
+
+    @field_validator("id")
+    @classmethod
+    def _read_id(cls, id: str) -> str:
+        return plugin_today(id)
+
+    @field_serializer("id")
+    def _write_id(self, id: str, info: SerializationInfo) -> str:
+        return plugin_at_first(id) if info.context == FIRST_NAMES else id
 
     @field_validator("fields")
     @classmethod

@@ -133,11 +133,11 @@ def test_labels_beside_an_update_alone_are_granted() -> None:
         leakage.attack(net(), update=update, loss=loss, **asked)
 
 
-@pytest.mark.parametrize("attack", ["linear_layer", "exact_batches", "r_gap", "inverting_gradients", "gradinversion", "grnn", "rog"])
+@pytest.mark.parametrize("attack", ["linear_layer", "spear", "r_gap", "inverting_gradients", "gradinversion", "grnn", "rog"])
 def test_attacks_take_mixed_labels_that_are_granted(attack: str) -> None:
     steps = {"steps": 2} if hasattr(leakage.plugin(attack), "steps") else {}
     model = net()
-    if attack == "exact_batches":  # which reads the zeros of ReLU
+    if attack == "spear":  # which reads the zeros of ReLU
         model = nn.Sequential(*(nn.ReLU() if isinstance(layer, nn.Sigmoid) else layer for layer in model))
     result = leakage.attack(model, X, MIXED, attack=leakage.plugin(attack, **steps), threat_model=GRANTED)
     assert sorted(result.labels) == [0, 2]

@@ -55,7 +55,7 @@ def test_which_pictures_are_proved_stands_in_the_order_of_the_pictures() -> None
         torch.manual_seed(0)
         model = nn.Sequential(nn.Flatten(), nn.Linear(192, 200), nn.ReLU(), nn.Linear(200, 5))
     x = torch.rand(3, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    result = leakage.attack(model, x, torch.tensor([0, 4, 2]), attack="exact_batches", normalization=([0.5] * 3, [0.3] * 3))
+    result = leakage.attack(model, x, torch.tensor([0, 4, 2]), attack="spear", normalization=([0.5] * 3, [0.3] * 3))
     assert result.note["proved"] == sum(result.proved)
     assert result.proved == (True, True, True)
     assert leakage.attack(small(), X, Y, attack=SHORT).proved == (False,)

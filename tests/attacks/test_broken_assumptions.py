@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import leakage
-from leakage.attacks import _spear
+from leakage.attacks import _spear_search
 from leakage.engine.core import DoesNotApplyError, generator
 from leakage.engine.federation import ThreatModel
 from leakage.spec.words import INAPPLICABLE
@@ -19,9 +19,9 @@ from leakage.spec.words import INAPPLICABLE
 FEW = 60  # networks, of which every `make test` meets the first
 SIDE, CLASSES = 5, 4
 EXACT, FALSE = 60.0, 40.0  # dB
-COUNTS = {"linear_layer": 200, "exact_batches": 200, "r_gap": 200, "h_gap": 40, "r_gap_dlg": 40, "twin_data": 40}
-EXACTLY = {"linear_layer": 0.2, "exact_batches": 0.15, "r_gap": 0.05, "h_gap": 0.05, "r_gap_dlg": 0.05, "twin_data": 0}  # shares at least
-SHORT = {"exact_batches": {"feature_steps": 1}, "h_gap": {"steps": 2, "restarts": 1}, "r_gap_dlg": {"steps": 2}}
+COUNTS = {"linear_layer": 200, "spear": 200, "r_gap": 200, "h_gap": 40, "r_gap_dlg": 40, "twin_data": 40}
+EXACTLY = {"linear_layer": 0.2, "spear": 0.15, "r_gap": 0.05, "h_gap": 0.05, "r_gap_dlg": 0.05, "twin_data": 0}  # shares at least
+SHORT = {"spear": {"feature_steps": 1}, "h_gap": {"steps": 2, "restarts": 1}, "r_gap_dlg": {"steps": 2}}
 SEARCHES = ("h_gap", "r_gap_dlg")  # of these a search is part
 BEYOND = ("squared", "by its own mean", "pooled", "cropped", "grey", "clipped", "beside its square")
 Way = Callable[[Tensor], Tensor]
@@ -140,7 +140,7 @@ def outcome(net: nn.Module, batch: int, attack: str) -> tuple[str, float, str]:
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """SPEAR gives up sooner, which of one or two pictures costs it nothing."""
-    monkeypatch.setattr(_spear, "ROUNDS", 3)
+    monkeypatch.setattr(_spear_search, "ROUNDS", 3)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_nothing_false_is_proved_and_what_does_not_apply_says_why(attack: str, c
     assert idle >= count / 4  # ... and of much it is known that it cannot be
 
 
-@pytest.mark.parametrize("attack", ["linear_layer", "exact_batches"])
+@pytest.mark.parametrize("attack", ["linear_layer", "spear"])
 @pytest.mark.parametrize("entering", ENTERING)
 def test_what_enters_as_scaled_pixels_is_undone_and_what_does_not_is_no_picture(attack: str, entering: str) -> None:
     """Two layers with a functional ReLU, and every way of entering."""
@@ -172,4 +172,4 @@ def test_what_enters_as_scaled_pixels_is_undone_and_what_does_not_is_no_picture(
     word, psnr, _ = outcome(net, 1, attack)
     assert (psnr > EXACT) == (entering not in BEYOND)
     assert word == ("answered" if entering in BEYOND else "proved") or attack == "linear_layer"
-    assert (word == INAPPLICABLE) == (entering in BEYOND) or attack == "exact_batches"
+    assert (word == INAPPLICABLE) == (entering in BEYOND) or attack == "spear"

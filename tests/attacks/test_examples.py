@@ -67,7 +67,7 @@ def test_an_example_stands_in_the_models_own_units() -> None:
 # ---------------------------------------------------------------- where searches begin
 
 
-@pytest.mark.parametrize("attack", ["dlg", "idlg", "dlg_admm", "idlg_admm", "inverting_gradients", "gradinversion", "surrogate_model"])
+@pytest.mark.parametrize("attack", ["dlg", "idlg", "dlg_admm", "idlg_admm", "inverting_gradients", "gradinversion", "sme"])
 @pytest.mark.parametrize("assume", [Assumptions(), GRANTED], ids=["labels read", "labels granted"])
 def test_every_search_of_pixels_begins_at_the_example_of_the_class(attack: str, assume: Assumptions) -> None:
     seen = owning(2, assume=assume)  # its label is 7, and one label is read exactly

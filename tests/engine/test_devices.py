@@ -73,7 +73,7 @@ ALLOWED = {  # where a step may wait for the CPU, and why
     ("minmax_sampling.sample", BACK): "sorts in float64 on the CPU, client only",
     ("svt_privacy.filter_update", BACK): "goes through the entries on the CPU, client only",
     ("outpost.risk", READ): "once for each tensor, client only",
-    ("surrogate_model.run", READ): "alpha, every 25 steps and when its path is drawn",
+    ("sme.run", READ): "alpha, every 25 steps and when its path is drawn",
     ("_plots.path_view", BACK): "four times in a run",
     ("adaptive_clipping.send", READ): "the limit of the next round, client only",
 }

@@ -54,7 +54,7 @@ def test_every_attack_of_the_nearest_row_is_played_before_any_attacks_twice() ->
 
 
 def test_the_attackers_of_clients_that_train_and_of_digits_are_those_of_their_tables() -> None:
-    assert "surrogate_model" in {one.attack.id for one in planned(Question(steps="several"))}
+    assert "sme" in {one.attack.id for one in planned(Question(steps="several"))}
     assert {"gias", "gifd", "ggl"} <= {one.attack.id for one in planned(Question(who="digits"))}
     assert "gias" not in {one.attack.id for one in planned(Question())}
 

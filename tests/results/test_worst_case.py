@@ -43,7 +43,7 @@ def test_the_strongest_of_the_precomputed_results_comes_first() -> None:
         (Experiment(pictures=FOUR), {"idlg", "inverting_gradients", "gradinversion"}),
         (
             Experiment(pictures=FOUR, model=Part(id="mlp")),
-            {"linear_layer", "exact_batches", "idlg", "inverting_gradients", "gradinversion"},
+            {"linear_layer", "spear", "idlg", "inverting_gradients", "gradinversion"},
         ),
         (Experiment(pictures=FOUR + FOUR), {"inverting_gradients", "gradinversion"}),
     ],
@@ -55,6 +55,7 @@ def test_the_attacks_that_fit_are_tried(experiment: Experiment, attacks: set[str
 
 def test_closed_forms_that_nobody_measured_come_first() -> None:
     assert ways(Experiment(model=Part(id="mlp")))[0] == ("linear_layer", "imitate")
+    assert ways(Experiment(pictures=FOUR, model=Part(id="mlp")))[:2] == [("spear", "imitate"), ("linear_layer", "imitate")]
 
 
 def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -> None:

@@ -1,17 +1,22 @@
-"""Every earlier name of a field is read into that field, and written no more."""
+"""Every earlier name of a field and every earlier id of a plug-in is read, and written no more."""
 
+import json
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from small_problems import CATALOG
 
-from leakage.engine.loading import load
+import leakage
+from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.results.defense_keys import key_today
+from leakage.runs.estimates import timing_key
 from leakage.runs.events import AttackEnd
-from leakage.spec.aliases import EARLIER, EARLIER_PLUGIN_FIELDS, fields_at_first, fields_today, names_of, settings_today
+from leakage.spec.aliases import EARLIER, EARLIER_PLUGIN_FIELDS, EARLIER_PLUGINS, fields_at_first, fields_today, names_of, settings_today
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.fields import KINDS
+from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.question import Question
 from leakage.spec.tasks import Training
 
@@ -79,3 +84,60 @@ def test_an_address_names_fields_as_they_were_or_are() -> None:
     assert settings_today(address) == {"dp_sgd.noise_multiplier": "1", "pruning.scope": "random", "v": "1"}
     assert settings_today({"dp_sgd.noise_multiplier": "2", "dp_sgd.sigma": "1"}) == {"dp_sgd.noise_multiplier": "2"}
     assert key_today("none") == "none"
+
+
+# ---------------------------------------------------------------- ids of plug-ins
+
+KIND_OF = {id: kind for kind in KINDS for id in ids(kind)}
+
+
+@pytest.mark.parametrize(("today", "earlier"), EARLIER_PLUGINS.items())
+def test_an_earlier_id_is_read_as_todays_and_keeps_the_digest(today: str, earlier: str) -> None:
+    kind = KIND_OF[today]
+    now, read = (
+        Experiment.model_validate_json(json.dumps({"defenses": [{"id": id}]} if kind == "defense" else {kind: {"id": id}}))
+        for id in (today, earlier)
+    )
+    assert read == now
+    assert read.digest() == now.digest()
+    assert f'"{earlier}"' not in read.model_dump_json()
+    assert load(kind, earlier) is load(kind, today)
+
+
+@pytest.mark.parametrize(("today", "earlier"), EARLIER_PLUGINS.items())
+def test_an_address_may_name_a_plugin_by_its_earlier_id(today: str, earlier: str) -> None:
+    address = {KIND_OF[today]: earlier, f"{earlier}.steps": "3", "run": earlier}
+    assert settings_today(address) == {KIND_OF[today]: today, f"{today}.steps": "3", "run": earlier}
+
+
+def test_no_menu_has_an_earlier_id() -> None:
+    offered = {entry.id for kind in KINDS for entry in menu_entries(CATALOG, kind)}
+    assert set(EARLIER_PLUGINS) <= offered
+    assert not set(EARLIER_PLUGINS.values()) & (offered | set(KIND_OF))
+
+
+@pytest.mark.parametrize(
+    ("attack", "digest"),
+    [
+        ({"id": "exact_batches", "fields": {"search": "samples"}}, "2b13d0bd757013487cedc577ab6acbf8"),
+        ({"id": "surrogate_model"}, "dcc7f27984fccf32b2e14b66d6ff94c0"),
+        ({"id": "inverting_gradients", "fields": {"boxed": False, "steps": 7}}, "cc668f6760cf7087238341432241de11"),
+    ],
+)
+def test_a_stored_attack_keeps_its_digest(attack: dict[str, object], digest: str) -> None:
+    """Computed by version 0.2 from the same JSON."""
+    stored = Experiment.model_validate({"attack": attack})
+    assert stored.digest() == digest
+    assert Experiment.model_validate_json(stored.model_dump_json()).digest() == digest
+
+
+def test_the_time_that_an_earlier_run_took_is_found() -> None:
+    """Written by version 0.2."""
+    known = ["exact_batches", {"fields": {}, "id": "lenet"}, "eval", {"fields": {}, "id": "fedsgd"}, None, True, 1, 32, 3]
+    assert json.loads(timing_key(Experiment(attack=Part(id="spear")))) == known
+
+
+def test_the_api_knows_a_plugin_by_its_earlier_id() -> None:
+    assert leakage.plugin("exact_batches", search="samples") == leakage.plugin("spear", search="samples")
+    with pytest.raises(ValueError, match="There is no plug-in 'batches'"):
+        leakage.plugin("batches")

@@ -113,7 +113,7 @@ def test_who_asks_a_trained_network_is_said_to_imitate_nothing() -> None:
 
 @pytest.mark.parametrize(("defense", "imitated"), [("pruning", True), ("gaussian_noise", False), ("soteria", True)])
 def test_who_imitates_no_phone_is_said_to_imitate_no_protection(defense: str, imitated: bool) -> None:
-    asked = Experiment(protocol=Part(id="fedavg", fields={"epochs": 5}), defenses=(Part(id=defense),), attack=Part(id="surrogate_model"))
+    asked = Experiment(protocol=Part(id="fedavg", fields={"epochs": 5}), defenses=(Part(id=defense),), attack=Part(id="sme"))
     rows = {what: words for _, what, words in assumptions(asked.resolve(CATALOG), CATALOG, None, {})}
     own = "known, and not imitated: this attack imitates no phone"
     told = own if imitated else CATALOG.defenses.get(defense).default_strategy.description

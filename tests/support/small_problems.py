@@ -26,7 +26,7 @@ TINY = Part(
     id="mlp", fields={"width": 32, "depth": 1, "activation": "sigmoid"}
 )  # smooth, and its first layer has a bias: one picture is determined
 RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
-SUITED = {"exact_batches": RELU}  # attacks to which another network than TINY belongs
+SUITED = {"spear": RELU}  # attacks to which another network than TINY belongs
 ELSEWHERE = ("twin_data",)  # ... and those whose tests have networks of their own: tests/attacks/test_gap_family.py
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with

@@ -252,7 +252,7 @@ def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
     assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})}), CATALOG) == 5
     assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG), CATALOG) == 120
     local = Part(id="fedavg", fields={"epochs": 5})
-    assert planned(Experiment(attack=Part(id="surrogate_model", fields={"steps": 60}), protocol=local).resolve(CATALOG), CATALOG) == 60
+    assert planned(Experiment(attack=Part(id="sme", fields={"steps": 60}), protocol=local).resolve(CATALOG), CATALOG) == 60
 
 
 @pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])

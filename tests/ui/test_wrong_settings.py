@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from leakage.__main__ import main
 from leakage.runs.service import Service
 from leakage.settings import ROOT
-from leakage.spec.experiment import Experiment
+from leakage.spec.experiment import Experiment, Part
 from leakage.ui.common.markdown import escape
 
 LINKS = [  # to the lab: an address, and what the page says of it
@@ -51,6 +51,7 @@ FINE = [  # of an address that is all right, or not ours
     {"utm_source": "mail", "differs": "attack", "data": "mnist"},
     {"v": "1", "attack": "idlg", "seed": "1", "idlg.steps": "300", "labels_known": "False", "channels": "3"},
     {"attack": "inverting_gradients", "inverting_gradients.tv_weight": "1e-4", "inverting_gradients.signed": "true", "dlg.steps": "7"},
+    {"attack": "exact_batches", "exact_batches.search": "samples", "inverting_gradients.boxed": "false"},  # ids and fields of 0.2
     {"defense": "gaussian_noise", "counter": "average the rounds", "rounds": "3", "attacked_round": "2", "pictures": "gallery:face-0"},
 ]
 
@@ -91,6 +92,34 @@ def test_what_a_link_to_the_lab_cannot_get_is_named(door: Service, visit: Open, 
 @pytest.mark.parametrize("address", FINE, ids="&".join)
 def test_of_what_is_known_and_of_what_others_own_nothing_is_said(door: Service, visit: Open, address: dict[str, str]) -> None:
     assert told(visit(**address)) == ""
+
+
+def test_an_address_of_an_earlier_version_is_read_and_written_under_todays_names(door: Service, visit: Open) -> None:
+    at = visit(attack="exact_batches", **{"exact_batches.search": "samples"})
+    assert (at.query_params["attack"], at.query_params["spear.search"]) == ("spear", "samples")
+    assert not [key for key in at.query_params if key.startswith("exact_batches")]
+    attack = asked(door, press_run(at)).attack
+    assert (attack.id, attack.fields["search"]) == ("spear", "samples")
+
+
+def test_a_comparison_of_an_earlier_version_has_its_attacks(compare: Open) -> None:
+    at = compare(v="1", differs="attack", attacks="idlg,exact_batches")
+    assert told(at) == ""
+    assert at.session_state["attacks"] == ["idlg", "spear"]
+
+
+def test_a_stored_run_with_an_earlier_id_opens(door: Service, visit: Open) -> None:
+    stored = Experiment(attack=Part(id="spear")).resolve(door.ready())
+    run = door.submit(stored, "me")
+    with door.store.database.write() as db:
+        db.execute("UPDATE runs SET experiment = replace(experiment, '\"spear\"', '\"exact_batches\"')")
+    found = door.look(run)
+    assert found
+    assert '"exact_batches"' in found.experiment
+    at = visit(run=run)
+    fine(at)
+    assert at.session_state["attack"] == "spear"
+    assert door.submit(stored, "me") == run  # equal runs are shared
 
 
 def test_the_warning_stays_until_a_setting_changes(door: Service, visit: Open) -> None:

@@ -12,7 +12,7 @@ from leakage.results.defense_keys import key_of, key_today, known_keys, parse_ke
 from leakage.results.differences import attacker
 from leakage.results.strength_sweep import find_sweep
 from leakage.results.variant import MOST
-from leakage.spec.aliases import setting_today
+from leakage.spec.aliases import plugin_today, setting_today
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
 from leakage.ui.common import forms
@@ -62,8 +62,8 @@ def read_url(known: Catalog) -> None:
 
 
 def _with_names_today(address: Mapping[str, str]) -> dict[str, str]:
-    """Return an address with today's names of fields in its protections and in the strength that is swept."""
-    today = {key: key_today for key in ("arms", "protected", "answered")} | {"swept": setting_today}
+    """Return an address with today's names of plug-ins and fields in its attacks, its protections and the strength that is swept."""
+    today = {key: key_today for key in ("arms", "protected", "answered")} | {"attacks": plugin_today, "swept": setting_today}
     return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in address.items()}
 
 

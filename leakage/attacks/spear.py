@@ -13,7 +13,7 @@ from leakage.attacks._features import pictures_of
 from leakage.attacks._labels import class_scores, labels_of, readable
 from leakage.attacks._plots import spectrum_view, zeros_view
 from leakage.attacks._read_layers import Reading, ReadLayer
-from leakage.attacks._spear import descend, sample, spectrum
+from leakage.attacks._spear_search import descend, sample, spectrum
 from leakage.attacks._spear_words import NOTHING, SILENT, TOO_MANY, verdict
 from leakage.attacks.linear_layer import as_pictures, snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
@@ -28,16 +28,16 @@ EXCHANGE = 4  # the first of every EXCHANGE idle rounds exchanges directions
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactBatches(Attack):
+class SPEAR(Attack):
     """G = dL/dW = D X: the columns of D, zero wherever ReLU was off for a picture, are the sparse directions of G's column space.
 
     For a batch of B pictures, fewer than units and inputs, G has rank B, so B singular values stand out. G = U S V^T and D = U Q; the
-    columns of Q are the directions q for which U q has the most zeros (`attacks/_spear.py`). The bias's gradient D 1 gives their scales,
-    and X = D^+ G. Two measurements prove the pictures without the truth (`attacks/_certificate.py`). Lambda is the fraction of units with
-    (W x_i + b)_j > 0 exactly where D_ji is not 0; at random it is about a half. The replayed update of the pictures has to be the one
-    received. The pictures are called proved only if both hold. The attack needs no label and no prior. The noise in the smaller singular
-    values decides which entries count as zero. The sum over several clients has the form D X again: it is one larger batch, and which
-    client a picture belongs to stays hidden.
+    columns of Q are the directions q for which U q has the most zeros (`attacks/_spear_search.py`). The bias's gradient D 1 gives their
+    scales, and X = D^+ G. Two measurements prove the pictures without the truth (`attacks/_certificate.py`). Lambda is the fraction of
+    units with (W x_i + b)_j > 0 exactly where D_ji is not 0; at random it is about a half. The replayed update of the pictures has to be
+    the one received. The pictures are called proved only if both hold. The attack needs no label and no prior. The noise in the smaller
+    singular values decides which entries count as zero. The sum over several clients has the form D X again: it is one larger batch, and
+    which client a picture belongs to stays hidden.
     If the layer is not the first, X are features: the attack then searches pictures with these features, by 1 - cosine and total variation.
     Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that withstands noise (Gavish and
     Donoho 2014); candidates exchanged by lambda; features of later layers.

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_problems import CATALOG, GRANTED, LABELS, TINY, altered, moments, observed, smooth
 
-from leakage.attacks.surrogate_model import Between
+from leakage.attacks.sme import Between
 from leakage.engine.core import Observation
 from leakage.engine.matching import distance
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -27,7 +27,7 @@ def far(seen: Observation, x: torch.Tensor, alpha: float) -> float:
 @pytest.mark.long
 def test_with_alpha_fixed_at_0_it_is_inverting_gradients_without_the_sign_step_by_step() -> None:
     seen, shared = observed(smooth(2), protocol=fedavg(1), assume=GRANTED), {"steps": 30, "step_size": 0.1, "tv_weight": 0.01}
-    ours = moments(Part(id="surrogate_model", fields={**shared, "alpha_start": 0, "alpha_step": 0}), seen)
+    ours = moments(Part(id="sme", fields={**shared, "alpha_start": 0, "alpha_step": 0}), seen)
     theirs = moments(Part(id="inverting_gradients", fields={**shared, "signed": False}), seen)
     assert len(ours) == len(theirs) == 31
     for one, other in zip(ours, theirs, strict=True):
@@ -82,7 +82,7 @@ def test_the_gradient_of_alpha_is_what_central_differences_say(per_layer: bool) 
 def test_alpha_stays_between_0_and_1_however_large_its_steps() -> None:
     seen = observed(smooth(2), protocol=fedavg(5), assume=GRANTED)
     fields = {"steps": 60, "alpha_start": 0.9, "alpha_step": 0.7, "per_layer": True}
-    run = moments(Part(id="surrogate_model", fields=fields), seen)
+    run = moments(Part(id="sme", fields=fields), seen)
     told = [moment.note["alpha"] for moment in run]
     assert all(0 <= alpha <= 1 for alpha in told)
     assert len(set(told)) > 1
@@ -101,7 +101,7 @@ def test_a_free_alpha_ends_no_further_than_0_on_three_seeds() -> None:
     seen, shared = observed(smooth(2), protocol=fedavg(50), assume=GRANTED), {"steps": 100, "tv_weight": 0}
     for seed in (1, 2, 3):
         free, fixed = (
-            float(moments(Part(id="surrogate_model", fields=shared | own), seen, seed)[-1].loss)
+            float(moments(Part(id="sme", fields=shared | own), seen, seed)[-1].loss)
             for own in ({"alpha_step": 0.01}, {"alpha_start": 0, "alpha_step": 0})
         )
         assert free <= fixed
@@ -143,7 +143,7 @@ def test_of_fedadmm_the_server_works_out_the_clients_own_model_and_a_naive_one_o
 
 
 def test_the_threat_model_table_says_that_local_steps_are_not_used() -> None:
-    experiment = Experiment(pictures=(Picture(id="astronaut"),), attack=Part(id="surrogate_model"), protocol=fedavg(50), model=TINY)
+    experiment = Experiment(pictures=(Picture(id="astronaut"),), attack=Part(id="sme"), protocol=fedavg(50), model=TINY)
     rows = {about: (tag, words) for tag, about, words in assumptions(experiment, CATALOG, None, {})}
     assert rows["What the client does"][0] == "does not use"
     assert "between the one sent out and the one that came back" in rows["Naive or adaptive"][1]

@@ -21,7 +21,7 @@ LOOKS = 4  # how often the path of alpha is drawn, the last time at the end
 
 
 @dataclass(frozen=True, kw_only=True)
-class SurrogateModel(Attack):
+class SME(Attack):
     """argmin over x in the box and alpha in [0, 1] of 1 - cos(grad L(w_alpha; x, y), w_0 - w_T) + tv_weight TV(x), by Adam on both.
 
     w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that the client received and w_T that it ended with; the gradient of

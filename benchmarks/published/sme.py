@@ -4,7 +4,7 @@ Two CIFAR-10 test pictures on one phone, all of them in every local step; LeNet 
 local rate 0.02, one seed, labels granted; every attack 1,000 steps with TV weight 0.01. Seconds are those of one thread, and say how the
 three compare, not more: the machine did other things too. Published (Zhu et al. 2023): as good as replaying, in far less time.
 
-    python benchmarks/published/surrogate.py [--steps 1000]    five minutes on one core; goes on where it stopped
+    python benchmarks/published/sme.py [--steps 1000]    five minutes on one core; goes on where it stopped
 """
 
 import argparse
@@ -19,7 +19,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 LOCAL_STEPS = (1, 5, 10, 50)
 MODEL = Part(id="lenet", fields={"activation": "relu", "initialisation": "default", "normalise": "cifar10"})
 ATTACKERS = {  # in words -> attack, adaptive
-    "SME": ("surrogate_model", True),
+    "SME": ("sme", True),
     "every step replayed": ("inverting_gradients", True),
     "naive": ("inverting_gradients", False),
 }
@@ -28,7 +28,7 @@ parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.R
 parser.add_argument("--steps", type=int, default=1000)
 given = parser.parse_args()
 
-results_file, rows = Book("surrogate", __doc__), []
+results_file, rows = Book("sme", __doc__), []
 for local_steps in LOCAL_STEPS:
     for words, (attack, adaptive) in ATTACKERS.items():
         experiment = Experiment(

@@ -9,7 +9,7 @@ from small_problems import altered, moments, precision
 from torch import Tensor, nn
 
 from leakage.attacks._certificate import Layer, Proof
-from leakage.attacks._spear import descend, rank_of, sample, spectrum
+from leakage.attacks._spear_search import descend, rank_of, sample, spectrum
 from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.inapplicable import DoesNotApplyError
@@ -17,7 +17,7 @@ from leakage.evaluation.pairing import pair
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import observe
 
-ATTACK = Part(id="exact_batches")
+ATTACK = Part(id="spear")
 WIDE = {"width": 256, "normalise": "cifar10"}
 MLP = Part(id="mlp", fields=WIDE)
 
@@ -112,7 +112,7 @@ def test_each_picture_comes_with_its_label() -> None:
 def test_the_search_as_published_finds_the_same() -> None:
     with precision(torch.float64):
         x = pictures(4)
-        found = answer(seen_of(x), Part(id="exact_batches", fields={"search": "samples"}))
+        found = answer(seen_of(x), Part(id="spear", fields={"search": "samples"}))
     assert float(errors(found, x).max()) < 1e-20
 
 
@@ -304,7 +304,7 @@ def test_behind_a_convolution_features_are_found_and_pictures_searched_that_have
             "to_gradient": lambda update: update,
         }
         seen = altered(seen_of(x), single=lambda x, y: client(weights, x, y, {})[0], **known)
-        found = moments(Part(id="exact_batches", fields={"feature_steps": 60}), seen)
+        found = moments(Part(id="spear", fields={"feature_steps": 60}), seen)
     (told,) = dict.fromkeys(str(one.note["event"]) for one in found if "event" in one.note)
     assert "What enters 3 was found for 4 pictures: 512 numbers of each, no pixels." in told
     assert "All of the units of 3 are on or off just as 4 pictures would have them" in told

@@ -9,7 +9,7 @@ pictures each under secure aggregation; the search by samples, as published; sev
 MSE: of pictures in [0, 1], median and worst; recovered: the share of pictures with an MSE below 1e-3 (30 dB); lambda: the attack's own
 verdict, 1 where all units agree with its pictures; proved: how many of them it calls proved; seconds of one core.
 
-    python benchmarks/published/exact_batches.py [--draws 1]       about 15 minutes on one core, resumable
+    python benchmarks/published/spear.py [--draws 1]       about 15 minutes on one core, resumable
 """
 
 import argparse
@@ -46,7 +46,7 @@ parser.add_argument("--draws", type=int, default=1)
 given = parser.parse_args()
 torch.set_num_threads(1)
 held = datasets()["cifar10"].rows()
-results_file = Book("exact_batches", __doc__)
+results_file = Book("spear", __doc__)
 
 
 def pictures(seed: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -79,7 +79,7 @@ def play(asked: dict[str, Any], model: Fields, *, search: str = "descent", **set
     plain = observe(base, x, y).as_gradient()
     own = protection(asked["protection"], plain) if FIRST in plain else ()
     seen = observe(base.model_copy(update={"defenses": (*own, *BITS[asked["bits"]])}), x, y)
-    attack: Attack = plugin("attack", Part(id="exact_batches", fields={"search": search}))
+    attack: Attack = plugin("attack", Part(id="spear", fields={"search": search}))
     began = time.process_time()
     *_, last = attack.run(seen, generator(asked["draw"], "attack"))
     seconds = time.process_time() - began
