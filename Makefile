@@ -1,5 +1,5 @@
-# Set-up and everyday commands; `make` alone lists them. Needs GNU make 3.81 or newer, bash, and Python 3.11 or newer.
-# Set-up runs by itself: the first call fills .venv (PyTorch is large: some minutes), a later one only when a requirements file changed.
+# Set-up and everyday commands; `make` alone lists them. They need GNU make 3.81 or newer, bash, and Python 3.11 or newer.
+# The first call sets up .venv (PyTorch is large: some minutes); later calls set it up again only when a requirements file changed.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -12,28 +12,28 @@ PEER_PY := $(PEER)/bin/python
 
 HOST ?= 127.0.0.1
 PORT ?= 8501
-# HEADLESS=1, or a CI variable: no browser is opened.
+# With HEADLESS=1, or a CI variable, no browser is opened.
 HEADLESS ?= $(CI)
-# More arguments for streamlit, pytest or the benchmark: make test ARGS="-k store"
+# Additional arguments for streamlit, pytest or the benchmark: make test ARGS="-k store"
 ARGS ?=
 # The Python to use: make run PYTHON=/opt/python3.12/bin/python3
 PYTHON ?=
 PYTHONS := $(PYTHON) python3.13 python3.12 python3.11 python3
-# PyTorch from another package index than pip's own, for example its index of CPU-only builds: make run TORCH_INDEX=<address>
+# Another package index for PyTorch, for example that of its CPU-only builds: make run TORCH_INDEX=<address>
 TORCH_INDEX ?=
 TORCH_PINS = $(shell grep -E '^torch(vision)?==' requirements.txt)
-# The lock files name every package with its hashes, for Linux on x86-64 with pip's own index. Elsewhere the pins decide, and pip the rest.
+# The lock files pin every package with its hashes, for Linux on x86-64 with pip's own index. Elsewhere requirements.txt pins, and pip chooses the rest.
 LOCKED := $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m))
 LOCK = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command "make lock"
-# With TORCH_INDEX the lock holds for all but PyTorch and the libraries for GPUs that it brings: that index has builds of its own.
+# With TORCH_INDEX the lock holds for all packages but PyTorch and its GPU libraries: that index has other builds.
 REST = /^[^ \#]/ { keep = !/^(torch|torchvision|triton|nvidia-[^=]*|cuda-[^=]*)==/ } keep
 from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).lock,-r $(1).txt)
 
-# Compiled once, also where the environment forbids to keep that: else each of the dozens of processes compiles all modules anew.
+# Keep compiled modules even if the environment forbids it: otherwise each of dozens of processes compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# A thread for each process. What must not run beside its like follows each other in one of them (tests/support/scheduling.py): two such chains, which
-# wait half of their time, and a third process for all others.
+# One thread for each process. Tests that must not run at the same time form chains (tests/support/scheduling.py): two processes run such a chain each,
+# which waits half of its time, and a third process runs all other tests.
 PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes
 
@@ -46,13 +46,13 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 	@$(if $(filter-out 0 false no,$(HEADLESS)),,$(PY) -m leakage.web.launch $(HOST) $(PORT) </dev/null >/dev/null 2>&1 &) \
 	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
 
-quick: $(VENV)/.dev-ready ## run the tests that need no browser, no other processes and no long time (ARGS="-k store")
+quick: $(VENV)/.dev-ready ## run the tests without a browser, other processes and long computations (ARGS="-k store")
 	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
 
-test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid" for the full products, ARGS="-m slow" for the published numbers)
+test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
 	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 3 $(ARGS)
 
-check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the same of the JavaScript where Node.js is
+check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js also the JavaScript
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
@@ -60,27 +60,27 @@ check: $(VENV)/.dev-ready ## lint, format check, types, who imports whom; the sa
 	@bash scripts/check_js.sh
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "The Dockerfile was not checked: it needs hadolint."; fi
 
-bench: $(VENV)/.dev-ready $(if $(findstring gpu,$(ARGS)),,$(PEER)/.ready) ## measure our speed beside that of the package `breaching`, and a class server under load
+bench: $(VENV)/.dev-ready $(if $(findstring gpu,$(ARGS)),,$(PEER)/.ready) ## compare our speed with the package `breaching`, and measure a class server under load
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
 	$(if $(ARGS),,$(PY) benchmarks/load/class_server.py)
 
-record: $(VENV)/.run-ready ## make the recordings in assets/ that are missing (ARGS="--only r02 g07", ARGS="--check --jobs 2")
+record: $(VENV)/.run-ready ## make the missing recordings in assets/ (ARGS="--only r02 g07", ARGS="--check --jobs 2")
 	$(PY) -m leakage record $(ARGS)
 
-generator: $(VENV)/.run-ready ## train the generator of digits in assets/generators anew, in three minutes; it needs MNIST's training pictures
+generator: $(VENV)/.run-ready ## train the generator of digits in assets/generators again, in three minutes, with MNIST's training pictures
 	$(PY) -m scripts.train_generator
 
-learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS="--write" puts in what was found)
+learn: $(VENV)/.run-ready ## recompute every number that the lessons claim (ARGS="--write" replaces the numbers)
 	$(PY) -m leakage learn --claims $(ARGS)
 
 site: $(VENV)/$(if $(PDF),.dev-ready,.run-ready) ## write the lessons as a folder that opens by double click: site/ (PDF=1, ARGS="--out FOLDER --address URL")
 	$(PY) -m leakage site $(if $(PDF),--pdf) $(ARGS)
 
-docs: $(VENV)/.dev-ready ## write what is made from the code: docs/plugins.md, docs/schema/, the events as TypeScript types, and docs/api/ to read in a browser
+docs: $(VENV)/.dev-ready ## write the generated docs: docs/plugins.md, docs/schema/, the events as TypeScript types, and docs/api/ for a browser
 	$(PY) -m leakage docs $(ARGS)
 	$(PY) scripts/api_docs.py
 
-lock: $(VENV)/.dev-ready ## write requirements.lock and requirements-dev.lock anew after a change of a pin (ARGS="--upgrade": newest of all others)
+lock: $(VENV)/.dev-ready ## update requirements.lock and requirements-dev.lock after a changed pin (ARGS="--upgrade": the newest of all other packages)
 	$(LOCK) requirements.txt --output-file requirements.lock $(ARGS)
 	$(LOCK) requirements-dev.txt --constraints requirements.lock --output-file requirements-dev.lock $(ARGS)
 
@@ -98,7 +98,7 @@ $(VENV)/.dev-ready: requirements-dev.txt requirements-dev.lock requirements.txt 
 	$(call install,$(call from,requirements-dev))
 	@touch $(VENV)/.run-ready $@
 
-# Also copes with a .venv made by hand, by another tool (without pip) or by too old a Python.
+# A .venv may also be made by hand, by another tool (without pip), or by a Python that is too old.
 define install
 @$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "$(VENV) holds $$($(PY) --version), and Python 3.11 or newer is needed: delete $(VENV) and run make again." >&2; exit 1; }
@@ -134,8 +134,8 @@ $(PY):
 	echo "Making $(VENV) with $$("$$found" --version)." >&2; \
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
 
-# The peer lives in an environment of its own. breaching 0.1.2 names no versions and asks for lpips, which its attacks never import:
-# hence --no-deps, and beside it what `import breaching` does need.
+# The peer has its own environment. breaching 0.1.2 names no versions and requires lpips, which its attacks never import: so it is installed with
+# --no-deps, beside the packages that `import breaching` needs.
 PEER_PINS := torch==2.15.0 torchvision==0.29.2 numpy==2.4.6 scipy==1.17.1 pillow==13.0.0 hydra-core==1.3.8
 
 $(PEER)/.ready: Makefile $(PY)

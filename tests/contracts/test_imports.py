@@ -77,7 +77,7 @@ PLANTED = {
     ),
     "torch three imports away from a page": (
         {"spec/syntax.py": "from leakage.networks import fresh", "networks/fresh.py": "from torch import nn"},
-        "The web process and the dispatcher stay light",
+        "The web process and the dispatcher import no torch",
     ),
     "streamlit in the service": ({"runs/service.py": "import streamlit as st"}, "Only ui imports streamlit"),
     "a widget that calls the engine": (
@@ -85,7 +85,7 @@ PLANTED = {
         "Only the workers turn an Experiment",
     ),
     "another door to the database": ({"workers/dispatcher.py": "from sqlite3 import connect"}, "Only runs.connections opens the database"),
-    "a folder that nobody placed": ({"utils/__init__.py": ""}, "Imports go down"),
+    "a folder that nobody placed": ({"utils/__init__.py": ""}, "A folder imports only folders below it"),
 }
 
 
