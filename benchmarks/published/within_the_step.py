@@ -16,7 +16,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import attacker, save, say, table
 
-from leakage.attacks._lbfgs import one_start
+from leakage.attacks._lbfgs import search_once
 from leakage.engine.core import Observation, generator
 from leakage.engine.matching import squared_distance
 from leakage.evaluation.metrics import psnr
@@ -52,7 +52,7 @@ for rounding in ("nearest", "stochastic"):
         answers = {"the private picture": naive.x}
         for name, scene, begin in (("naive", naive, None), ("within the step", within, None), ("naive, then within", within, "naive")):
             start = answers[begin] if begin else None
-            *_, last = one_start(scene.seen, generator(1, "start"), labels=naive.y, steps=200, begin=start, line_search="strong_wolfe")
+            *_, last = search_once(scene.seen, generator(1, "start"), labels=naive.y, steps=200, begin=start, line_search="strong_wolfe")
             answers[name] = last.x
         for name, x in answers.items():
             outside, middle = share(within.seen, x, naive.y), share(naive.seen, x, naive.y)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.api.arrival import MODES, Arrival, Mode, stores_statistics
-from leakage.attacks._lbfgs import one_start
+from leakage.attacks._lbfgs import search_once
 from leakage.engine.core import Observation, generator
 from leakage.engine.label_probes import Head, head
 from leakage.engine.losses import client_loss
@@ -202,7 +202,7 @@ def _told(better: dict[str, float]) -> list[str]:
 def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:
     """Return whether the length stays wrong when the search continues on the distance, in place of the direction alone."""
     begin, least = from_pixels(seen, x), before
-    for now in one_start(seen, generator(0, "length"), labels=y, steps=POLISH, begin=begin, line_search="strong_wolfe"):
+    for now in search_once(seen, generator(0, "length"), labels=y, steps=POLISH, begin=begin, line_search="strong_wolfe"):
         least = min(least, _compared(seen, now.x, y)[0])
     return least > HALF * before
 

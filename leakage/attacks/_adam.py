@@ -1,4 +1,4 @@
-"""The Adam loop that Inverting Gradients and GradInversion share: any number of starts, or of observations, at once."""
+"""The Adam loop of attacks that match gradients: it optimizes several starts, or one start for each of several observations, at once."""
 
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -26,7 +26,7 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 @dataclass(frozen=True)
 class Moment:
-    """All guesses before a step, or, as the last Moment, after all steps.
+    """The state of all S guesses before a step; the last Moment has their state after all steps.
 
     z      the unknowns, (S, ...)
     x      their pictures in pixels, (S, B, C, H, W)
@@ -47,7 +47,7 @@ class Unknowns:
 
     decode     z -> pictures (S, B, C, H, W) in pixels
     project    applied to z after every step; None: no projection
-    tv_weight  of the total variation of these pictures
+    tv_weight  the weight of the total variation of the decoded pictures
     """
 
     decode: Callable[[Tensor], Tensor]
@@ -65,9 +65,9 @@ class Descent:
     unknowns      z is not pictures, and `Unknowns.project` replaces the clamping
     floor         the distance at which the true pictures are expected, () or (S,); None: 0, or not known
 
-    A guess that is as near as `floor` is not fitted further; only the prior still moves it. So among all pictures that explain the update
-    as well as the true ones would, the search finds the likeliest. A search in `unknowns` without a prior and
-    without `tv_weight` ends once all guesses are that near.
+    A guess at a distance of `floor` or less is not fitted further; only the prior still moves it. So among all pictures that explain the
+    update as well as the true pictures would, the search finds the likeliest. A search in `unknowns` without a prior and without
+    `tv_weight` ends once all guesses are within `floor`.
     """
 
     steps: int
@@ -87,22 +87,25 @@ class Descent:
     def run(  # noqa: PLR0913  (the parts of an objective)
         self, seen: Observation, z: Tensor, labels: Tensor, match: Distance, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Iterator[Snapshot]:
-        """Optimize all starts z (S, B, C, H, W) by the distance of their gradients; yield the closest, the last time as the answer."""
+        """Minimize the distance of gradients over all starts z (S, B, C, H, W); yield the closest start at each step, then the answer.
+
+        `match` maps the gradients of S guesses to distances (S,); the other arguments are those of `minimize`.
+        """
         yield from self.minimize(seen, z, labels, lambda x: match(replays(seen, x, labels)), prior, note=note, rng=rng)
 
     def minimize(  # noqa: PLR0913  (as `run`)
         self, seen: Observation, z: Tensor, labels: Tensor, matched: Prior, prior: Prior | None, *, note: Note, rng: torch.Generator
     ) -> Generator[Snapshot, None, Tensor]:
-        """Optimize all starts z by any distance of pictures; yield the closest, the last time as the answer.
+        """Minimize any distance of pictures over all starts z; yield the closest start at each step, then the answer.
 
         Args:
             seen: what the attacker observed.
             z: the starts, (S, ...).
-            labels: (B,), for the Snapshots.
+            labels: the labels (B,) of every Snapshot.
             matched: pictures (S, B, C, H, W) in pixels -> distances (S,).
             prior: z -> a penalty (S,); None: no prior.
-            note: for every Snapshot.
-            rng: of the jitter.
+            note: the note of every Snapshot, to which the number of the start is added.
+            rng: draws the jitter.
 
         Returns:
             The final z of the closest start, (1, ...).
@@ -130,7 +133,10 @@ class Descent:
         notes: Sequence[Note],
         rng: torch.Generator,
     ) -> Iterator[tuple[int, Snapshot]]:
-        """Optimize one start for each of S observations, z (S, B, C, H, W); yield each Snapshot with the index of its observation."""
+        """Minimize the distances of one start for each of S observations; yield each Snapshot with the index of its observation.
+
+        z is (S, B, C, H, W); `labels`, `match` and `notes` have one entry for each observation.
+        """
         replay = join_gradients(seen, torch.stack(list(labels), 1))
 
         def matched(x: Tensor) -> Tensor:
@@ -207,10 +213,11 @@ class Descent:
         yield Moment(step, last, final, matched(final).detach(), ended=True)
 
     def _search_direction(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
-        """Compute what Adam gets for a gradient: with jitter, and with a sign or a soft sign where the fields ask for it.
+        """Compute the direction that Adam gets in place of `gradient` (S, ...): jitter is added, then the sign or soft sign is taken.
 
-        The soft sign is tanh(s gradient) / s, where s falls from 1 to 0 (package breaching). The result is contiguous, as z is: the fused
-        Adam pairs numbers by their position in memory and ignores strides.
+        The fields `jitter`, `signed` and `soft` decide which of these steps are taken. The soft sign is tanh(s gradient) / s, where s falls
+        from 1 to 0 (package breaching). The result is contiguous, as z is: the fused Adam pairs numbers by their position in memory and
+        ignores strides.
         """
         gradient = gradient.contiguous()
         if self.jitter:
@@ -230,13 +237,16 @@ class Descent:
 
 
 def closest(end: Moment) -> tuple[int, list[bool]]:
-    """Return the index of the nearest guess, among those that did not diverge if there are any, and for each guess whether it diverged."""
+    """Return the index of the guess with the least distance, and for each of the S guesses whether it diverged.
+
+    A guess that diverged is chosen only if all guesses did.
+    """
     broken = [diverged(guess, float(loss)) for guess, loss in zip(end.x, end.match, strict=True)]
     return min(range(len(broken)), key=lambda lane: (broken[lane], float(end.match[lane]))), broken
 
 
 def replays(seen: Observation, x: Tensor, labels: Tensor) -> Params:
-    """Compute the gradients of S guesses x (S, B, C, H, W), stacked along a first dimension; a single guess is replayed without vmap."""
+    """Compute the gradients that S guesses x (S, B, C, H, W) would have given, each tensor (S, ...); one guess is replayed without vmap."""
     if len(x) > 1:
         return seen.gradients(x, labels)
     return {name: g.unsqueeze(0) for name, g in seen.gradient(x[0], labels).items()}

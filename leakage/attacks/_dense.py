@@ -75,9 +75,12 @@ def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tens
 
 
 def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Tensor, Tensor]]:
-    """Return the usable rows of a layer's gradient for each sum that arrived: the sum over all clients, then each nonzero sum over fewer.
+    """Return the usable rows of a layer's gradient, dL/dW (m, n) and dL/db (m,), for each sum that arrived.
 
-    If a unit is active for none of the other clients, both sums have the same row for it. Then only the row of the smaller sum is used.
+    The first sum is that over all clients; each nonzero sum over fewer clients follows.
+
+    If a unit is active for none of the clients that the smaller sum lacks, both sums have the same row for it; then only the row of the
+    smaller sum is used.
     """
     weight, bias = f"{name}.weight", f"{name}.bias"
     fronts = [name.removesuffix(weight) for name in gradient if OF in name and name_in_model(name) == weight]
@@ -99,7 +102,7 @@ def invert_layers(layers: Sequence[Dense], gradient: Params, x: Tensor, d: Tenso
     for below, layer in reversed(list(pairwise(layers))):
         d = (d @ exact(layer.weight)) * below.derivative(x)
         if not d.any():
-            raise DoesNotApplyError(f"No gradient passes through {below.name}: its units are dead, so what is below cannot be read off.")
+            raise DoesNotApplyError(f"No gradient passes through {below.name}: its units are dead, so the layers below cannot be read off.")
         x = estimate("least squares", received(gradient, f"{below.name}.weight"), d)
     return x
 
@@ -109,13 +112,13 @@ def invert_last_layer(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross
 
     The gradient (K, n) is s k h^T with unit vectors k, h: x = t h and d = k s / t, up to a common sign and the scale t. For cross-entropy
     d = act'(z) * (softmax(act(z)) - e_y) at z = W x; its most negative entry is the label's. For either sign t is a root of
-    <d(t) - k s / t, k>. A root is the likelier, the smaller ||t d(t) - k s|| is there.
+    <d(t) - k s / t, k>. The likeliest root is the one with the smallest ||t d(t) - k s||.
     Source: Zhu and Blaschko 2021, section 3.1, for one output.
 
     Args:
         layer: the last layer.
         weight_gradient: (K, n).
-        loss: of a network with one output; several outputs have cross-entropy.
+        loss: the loss of a network with one output; a network with several outputs has cross-entropy.
 
     Returns:
         Candidates (x, d), the likeliest first.
@@ -146,13 +149,13 @@ def invert_last_layer(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross
 
         for t in roots(along, SCALES):
             found.append((float(gap(t.view(1)).norm()), sign * t * right, k * size / t))
-    return [(x, d) for _, x, d in sorted(found, key=lambda name: name[0])]
+    return [(x, d) for _, x, d in sorted(found, key=lambda candidate: candidate[0])]
 
 
 def roots(f: Callable[[Tensor], Tensor], grid: Tensor) -> list[Tensor]:
     """Find the roots of f by bisection between neighbors of the rising, positive grid (T,) where f changes sign.
 
-    Without a change of sign the result is the grid's point with the smallest |f|.
+    If f changes sign nowhere, the result is the grid's point with the smallest |f|.
     """
     values = torch.cat([f(part) for part in grid.split(TOGETHER)])
     indices = (values[:-1].sign() != values[1:].sign()).nonzero().flatten()

@@ -1,4 +1,4 @@
-"""Starts of searches: another picture of the class in place of noise, if the attacker owns some."""
+"""Starts of searches: other pictures of the private pictures' classes in place of noise, where the experiment grants such examples."""
 
 from torch import Tensor
 
@@ -10,16 +10,16 @@ from leakage.engine.matching import from_pixels
 
 
 def with_examples(seen: Observation, z: Tensor, labels: Tensor | None, *, before: int = 0) -> tuple[Tensor, Note]:
-    """Replace each picture of the guesses by an example of its class, as long as there are examples.
+    """Return the guesses with each picture replaced by a granted example of its class, as long as there are examples.
 
-    No example is taken twice: two guesses of a class that start alike would have the same gradients, and stay alike.
+    No example is used twice: two guesses of a class that start alike would have the same gradients, and stay alike.
     Source: Wei et al. 2020 (A framework for evaluating gradient leakage attacks), section on initialisation.
 
     Args:
         seen: what the attacker observed, with the examples that the experiment grants.
         z: guesses (S, B, C, H, W) in the model's normalized space; a picture without an example stays as it is.
         labels: the classes (B,) of the guesses; None: not known.
-        before: the number of earlier guesses of the batch, which have taken their examples already.
+        before: the number of earlier guesses of the batch, which have used their examples already.
 
     Returns:
         The guesses, and a note for the page, empty if no examples were granted.
@@ -29,10 +29,10 @@ def with_examples(seen: Observation, z: Tensor, labels: Tensor | None, *, before
     classes = labels.tolist() if labels is not None and labels.dim() == 1 else []
     taken, z, changed = {label: before * classes.count(label) for label in classes}, z.clone(), 0
     for guess in z:
-        for place, label in enumerate(classes):
-            own = seen.granted.examples.get(label)
-            if own is not None and taken[label] < len(own):
-                guess[place] = from_pixels(seen, own[taken[label]].to(guess)[None])[0]
+        for index, label in enumerate(classes):
+            examples = seen.granted.examples.get(label)
+            if examples is not None and taken[label] < len(examples):
+                guess[index] = from_pixels(seen, examples[taken[label]].to(guess)[None])[0]
                 changed += 1
             taken[label] += 1
     total = z.shape[0] * z.shape[1]
@@ -42,7 +42,10 @@ def with_examples(seen: Observation, z: Tensor, labels: Tensor | None, *, before
 
 
 def example_classes(seen: Observation) -> Tensor | None:
-    """Return the classes (B,) of the examples for a search that guesses labels too: granted, or read from a linear last layer."""
+    """Return the classes (B,) for `with_examples` in a search that guesses labels too: granted, or read from a linear last layer.
+
+    None if they are not granted, and there are no examples or no linear last layer.
+    """
     if not seen.granted.examples or seen.granted.labels is not None:
         return seen.granted.labels
     return recover(seen).labels if readable(seen) else None

@@ -17,7 +17,7 @@ STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 def pictures_of(
     seen: Observation, number: int, features: Tensor, labels: Tensor, *, steps: int, rng: torch.Generator
 ) -> Iterator[Snapshot]:
-    """Search pictures (B, C, H, W) with given features by Adam on signs; pictures beyond the P given features are free.
+    """Search for pictures (B, C, H, W) with given features by Adam on signs; if P < B, the pictures from P on are not constrained.
 
     The objective is mean_i (1 - cos(h(x_i), h_i)) + SMOOTH * total variation.
 
@@ -25,9 +25,12 @@ def pictures_of(
         seen: what the attacker observed.
         number: the number of the value in the model's computation that is compared with the features.
         features: (P, n).
-        labels: (B,), for the Snapshots.
-        steps: of Adam.
-        rng: of the start.
+        labels: the labels (B,) of every Snapshot.
+        steps: the number of steps of Adam.
+        rng: draws the start.
+
+    Yields:
+        Snapshots; the last one is the answer.
     """
     wanted = features.to(seen.device, seen.dtype)
 

@@ -1,4 +1,4 @@
-"""The weights of a generator as a row of unknowns, and its output with other weights in their place."""
+"""The weights of a generator as a row of unknowns, and the generator's output with other weights."""
 
 import torch
 from torch import Tensor, nn
@@ -12,8 +12,8 @@ def flat_weights(network: nn.Module) -> Tensor:
 
 def generate_with(network: nn.Module, flat: Tensor, v: Tensor) -> Tensor:
     """Compute a network's output for v with the weights `flat` (1, P), without changing the network."""
-    own = dict(network.named_parameters())
-    parts = flat[0].split([weight.numel() for weight in own.values()])
-    weights = {name: part.view_as(own[name]) for name, part in zip(own, parts, strict=True)}
+    parameters = dict(network.named_parameters())
+    parts = flat[0].split([weight.numel() for weight in parameters.values()])
+    weights = {name: part.view_as(parameters[name]) for name, part in zip(parameters, parts, strict=True)}
     x: Tensor = functional_call(network, weights, (v,))
     return x

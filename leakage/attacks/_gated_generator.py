@@ -7,12 +7,12 @@ WIDTH, SMALLEST = 32, 8  # channels before the last block (d), and the smallest 
 
 
 class GatedGenerator(nn.Module):
-    """v (B, inputs) -> pictures (B, C, H, W) in [0, 1], and class probabilities softmax(Linear(v)) (B, K).
+    """The generator as a module: v (B, inputs) -> pictures (B, C, H, W) in [0, 1], and class probabilities softmax(Linear(v)) (B, K).
 
     v as (B, inputs, 1, 1) -> ConvTranspose(inputs, 2 d 2^b, 4) + GLU -> b blocks, each of half the channels of the last and twice its side
     -> a block to C channels -> sigmoid, with b = log2(S) - 3 and d = 32. BatchNorm always takes the statistics of its input,
     also of a single picture.
-    Unlike the paper: S is the next power of two that is no smaller than H and W, and the middle of what is generated is the picture.
+    Unlike the paper: S is the smallest power of two that is at least 8, H and W, and the picture is cut from the middle of S x S pixels.
     Source: Ren et al. 2022, figure 2, and their code.
     """
 
@@ -33,7 +33,7 @@ class GatedGenerator(nn.Module):
 
 
 class GatedBlock(nn.Module):
-    """Twice the side by repetition, a 3 x 3 convolution, BatchNorm, GLU: (B, inputs, S, S) -> (B, outputs, 2 S, 2 S)."""
+    """A block that repeats every pixel, then a 3 x 3 convolution, BatchNorm, GLU: (B, inputs, S, S) -> (B, outputs, 2 S, 2 S)."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()

@@ -23,9 +23,10 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
     """Minimize the sum over the tensors of ||g_l(x, y) - g_l*||^2 / ||g_l*||^2, from `begin` (B, C, H, W) in normalized space.
 
     A step is x <- x - (J^T J + damping)^-1 J^T r, where r holds all differences and J is their Jacobian. With ReLU and LeakyReLU the
-    distance jumps where a unit changes its sign, and a search that only goes down gets stuck there. So every step is taken here, and the
-    damping falls tenfold with each step that comes nearest so far. `loss` is the root of the distance; the last Snapshot is the nearest of
-    all. If the size of the errors is known, the search ends at the distance where the true pictures would be.
+    distance jumps where a unit changes its sign, and a search that accepts only smaller distances gets stuck there. So every step is
+    accepted here, and the damping falls tenfold with each step that comes nearest so far. The `loss` of a Snapshot is the root of the
+    distance; the last Snapshot is the nearest of all. If the attacker knows the size of the errors, the search ends at the distance where
+    the true pictures would be.
     Source: Levenberg 1944, Marquardt 1963.
     """
     pixels = to_pixels(seen)
@@ -51,16 +52,16 @@ def gauss_newton(seen: Observation, labels: Tensor, begin: Tensor, steps: int) -
 
 
 def descent(r: Tensor, z: Tensor, damping: float) -> Tensor:
-    """Compute (J^T J + damping * mean of its diagonal)^-1 J^T r, shaped as z, for J = dr/dz; in float64, as J^T J is ill-conditioned."""
+    """Compute (J^T J + damping * mean(diag(J^T J)) I)^-1 J^T r, shaped as z, for J = dr/dz; in float64, as J^T J is ill-conditioned."""
     differences = double(r.detach())
     square = differences.new_zeros(z.numel(), z.numel())
     right = square.new_zeros(z.numel())
-    for place in torch.arange(len(r), device=r.device).split(ROWS):
-        wanted = torch.nn.functional.one_hot(place, len(r)).to(r)
-        (gradients,) = torch.autograd.grad(r, z, wanted, retain_graph=True, is_grads_batched=True)
+    for indices in torch.arange(len(r), device=r.device).split(ROWS):
+        one_hot = torch.nn.functional.one_hot(indices, len(r)).to(r)
+        (gradients,) = torch.autograd.grad(r, z, one_hot, retain_graph=True, is_grads_batched=True)
         rows = double(gradients.flatten(1))  # (ROWS, n)
         square += rows.T @ rows
-        right += rows.T @ differences[place.to(rows.device)]
+        right += rows.T @ differences[indices.to(rows.device)]
     square.diagonal().add_(damping * square.diagonal().mean())
     step: Tensor = torch.linalg.solve(square, right)
     return step.view_as(z).to(z)

@@ -1,4 +1,4 @@
-"""A generator as the attacker's prior, and the searches in it: for its latent code, for a stage's features, or for its weights."""
+"""A generator as the attacker's prior, and the searches for its latent code, for a stage's features, or for its weights."""
 
 from collections.abc import Generator, Iterator
 from copy import deepcopy
@@ -36,7 +36,7 @@ Search = Generator[Snapshot, None, Tensor]  # yields Snapshots, returns the fina
 
 @dataclass(frozen=True)
 class GenerativePrior:
-    """Pictures as G(z), with z (B, size) ~ N(0, 1) and G = stage_n(... stage_1(z)).
+    """A generator of pictures G(z), with z (B, size) ~ N(0, 1) and G(z) = stage_n(... stage_1(z)).
 
     stages           networks; the last one gives pictures of `generated_shape`
     size             entries of z
@@ -56,7 +56,10 @@ class GenerativePrior:
         return torch.randn((starts, seen.batch.size, self.size), generator=rng).to(seen.device, seen.dtype)
 
     def decode(self, h: Tensor, stage: int = 0) -> Tensor:
-        """Generate pictures (S, B, C, H, W) from the input h (S, B, ...) of stage number `stage`; after the last stage h is pictures."""
+        """Generate pictures (S, B, C, H, W) from the input h (S, B, ...) of stage number `stage`.
+
+        If `stage` is the number of stages, h is the pictures already.
+        """
         for number in range(stage, len(self.stages)):
             h = self.pass_stage(h, number)
         return h
@@ -102,7 +105,7 @@ def prior_of(name: str, seen: Observation, rng: torch.Generator) -> GenerativePr
 
 
 def resize(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """Resize pictures (N, c, h, w) to (N, *shape), bilinearly; if the number of channels differs, each becomes the mean of all."""
+    """Resize pictures (N, c, h, w) to (N, *shape), bilinearly; if the number of channels differs, each channel is the mean of all."""
     channels, height, width = shape
     if x.shape[1] != channels:
         x = x.mean(1, keepdim=True).expand(-1, channels, -1, -1)
@@ -113,7 +116,7 @@ def resize(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
 
 @dataclass(frozen=True)
 class GenerativeSearch:
-    """What all stages of a search share: the observation, the prior, labels, the distance of gradients, notes for the page."""
+    """The searches in a generator, and what they share: the observation, the prior, labels (B,), the distance of gradients, notes."""
 
     seen: Observation
     prior: GenerativePrior
@@ -123,7 +126,7 @@ class GenerativeSearch:
     rng: torch.Generator
 
     def latents(self, *, steps: int, step_size: float, starts: int, norm_weight: float) -> Search:
-        """Search for latent codes: min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from several starts at once."""
+        """Search for latent codes z: min of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from `starts` random codes at once."""
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode), floor=self.goal.floor)
         z = self.prior.sample(starts, self.seen, self.rng)
         search = descent.minimize(
@@ -134,7 +137,7 @@ class GenerativeSearch:
     def features(self, start: Tensor, stage: int, *, steps: int, step_size: float, radius: float, tv_weight: float) -> Search:
         """Search for the input h (1, B, ...) of stage number `stage`: min of D + tv_weight TV, with ||h - start||_1 <= radius ||start||_1.
 
-        The constraint holds for each picture alone. After the last stage h is pictures, which are clamped to [0, 1].
+        The constraint holds for each picture alone. If `stage` is the number of stages, h is the pictures, which are clamped to [0, 1].
         """
         centre = start.flatten(0, 1).flatten(1)  # (B, P)
         most = radius * centre.abs().sum(1)
@@ -160,12 +163,12 @@ class GenerativeSearch:
         return (yield from descent.minimize(self.seen, flat, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def distances(self, x: Tensor) -> Tensor:
-        """Compute the distances (S,) between the gradients of pictures x (S, B, C, H, W) and the one received."""
+        """Compute the distances (S,) between the gradients of pictures x (S, B, C, H, W) and the received gradient."""
         return self.goal.distance(replays(self.seen, x, self.labels))
 
 
 class GenerativeAttack(Attack):
-    """An attack that searches in a trained generator (`Granted.generator`); without a generator its answer is grey.
+    """Base class of attacks that search in a trained generator (`Granted.generator`); without a generator their answer is grey.
 
     Each such attack declares these fields, in the order in which pages show them: `generator = choice("digits", GENERATORS, ASSUMED)`, the
     fields of LATENT_SEARCH, and `label_rule`.
@@ -243,9 +246,9 @@ def with_event(search: Search, event: Note) -> Search:
 
 
 def run_as_stage(search: Search, begun: int, note: Note) -> Generator[Snapshot, None, tuple[Tensor, Snapshot]]:
-    """Run a search as a later stage of an attack: count its steps from `begun` on, and add `note` to each Snapshot's.
+    """Run a search as a stage of an attack: count its steps from `begun` on, and add `note` to the note of each Snapshot.
 
-    Returns what the search returns, and the last Snapshot.
+    Returns the final unknowns, which the search returns, and the last Snapshot.
     """
     moments, last = WithResult(search), None
     for moment in moments:

@@ -10,7 +10,7 @@ from leakage.engine.losses import client_loss
 
 
 def labels_of(seen: Observation, rule: str) -> tuple[Tensor, dict[str, str | int | float]]:
-    """Return the labels (B,), granted or recovered by `rule`, and notes for the page: how they were found and how certain they are."""
+    """Return the labels (B,), granted or recovered by `rule`, and a note for the page that says how, and how certain they are."""
     found = Recovered(seen.granted.labels, "granted") if seen.granted.labels is not None else recover(seen, rule)
     return found.labels, found.note
 
@@ -28,7 +28,7 @@ def class_scores(seen: Observation, x: Tensor) -> Tensor:
     """Estimate the class of each reconstructed picture from the last layer's gradient.
 
     For cross-entropy B dL/dW = sum_b (p_b - e_(y_b)) h_b^T. The model gives the predictions p and the inputs h of its last layer; least
-    squares then gives all e_(y_b). For another loss it gives -dL/dz_b, which is positive at the class too.
+    squares then gives all e_(y_b). For another loss, with p = 0, least squares gives -dL/dz_b, which is positive at the class too.
 
     Args:
         seen: what the attacker observed.

@@ -1,4 +1,4 @@
-"""The L-BFGS loop that DLG and iDLG share."""
+"""The L-BFGS loop of DLG, iDLG, and the attacks that polish an answer."""
 
 import math
 from collections import deque
@@ -15,7 +15,7 @@ from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squ
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this fraction of ||g*||^2
 FITTED = 0.9  # a start ends when it has fitted known errors in this fraction of its unknowns; an earlier end keeps more of its noise
-PATIENCE = 20  # a start ends when in so many steps the distance fell by less than SETTLED or STUCK
+PATIENCE = 20  # a start ends when the distance fell by less than SETTLED or STUCK in so many steps
 WARNING = "This model has {} layers, whose second derivative is 0 or does not exist; this search often sticks. Try Inverting Gradients."
 AGREE = 0.05  # two starts agree when their distances differ by less than this fraction
 SETTLED, STUCK = 0.01, 0.3  # 1 % after a start has succeeded, 30 % before; the distance of good starts falls tenfold in PATIENCE steps
@@ -28,29 +28,29 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 
     A start that diverges or sticks yields an event. Noise, or a protection that the attacker does not imitate, keeps the distance above 0;
     then good starts end at the same distance. If the attacker knows how large such errors are, a start has succeeded when it fits as well
-    as the true pictures would, and it ends when it has fitted as much of the errors as its unknowns can, as this search has no prior that
+    as the true pictures would. It ends when it has fitted as much of the errors as its unknowns can, as this search has no prior that
     would choose among the guesses in between.
-    Each start takes other examples of the classes that the attacker owns, and noise once they are used up.
+    Each start begins at other granted examples of the classes, and at noise once the examples are used up.
     The first Snapshot warns of a model with kinks (ReLU): L-BFGS needs second derivatives, which are 0 between kinks and do not exist at
     them.
 
     Args:
         seen: what the attacker observed.
-        rng: of the starts.
+        rng: draws the starts.
         labels: (B,); None: soft labels are searched together with the pictures.
-        note: for every Snapshot.
-        steps: L-BFGS steps of each start, at most.
-        restarts: starts, at most.
+        note: entries of the note of every Snapshot.
+        steps: the most L-BFGS steps of each start.
+        restarts: the most starts.
     """
     warning = WARNING.format(nonsmooth_layer(seen.model)) if nonsmooth_layer(seen.model) else ""
     solved, classes = goal(seen), example_classes(seen) if labels is None else labels
     until, errors = fitted_squares(seen), goal_of(seen, "squared").note
-    ended: list[tuple[bool, float, Snapshot]] = []  # (lost, distance, answer) of every start
+    ended: list[tuple[bool, float, Snapshot]] = []  # (whether it diverged, distance, answer) of every start
     taken = 0
     for start in range(1, restarts + 1):
         last: Snapshot | None = None
         z, begin_note = with_examples(seen, normal_start(seen, rng)[None], classes, before=start - 1)
-        for moment in one_start(seen, rng, labels=labels, steps=steps, begin=z[0], until=until):
+        for moment in search_once(seen, rng, labels=labels, steps=steps, begin=z[0], until=until):
             last = replace(moment, step=taken + moment.step, note={"start": start, **note, **begin_note, **errors})
             yield replace(last, note={**last.note, "event": warning}) if warning else last
             warning = ""
@@ -74,7 +74,7 @@ def descend(seen: Observation, rng: torch.Generator, *, labels: Tensor | None, n
 
 
 def goal(seen: Observation) -> float:
-    """Return the squared distance at which a start has succeeded."""
+    """Return the squared gradient distance at or below which a start has succeeded."""
     target = seen.as_gradient()
     nothing = {name: torch.zeros_like(g) for name, g in target.items()}
     solved = SOLVED * float(squared_distance(target, seen.knowledge.entry_weights)(nothing))
@@ -82,19 +82,19 @@ def goal(seen: Observation) -> float:
 
 
 def expected_squares(seen: Observation) -> float:
-    """Return the squared distance at which the true pictures are expected; 0 if they fit exactly or the attacker does not know it."""
+    """Return the squared gradient distance expected of the true pictures; 0 if they fit exactly or the attacker does not know it."""
     floor = goal_of(seen, "squared").floor
     return 0.0 if floor is None else float(floor)
 
 
 def fitted_squares(seen: Observation) -> float:
-    """Return the squared distance that a search of all pixels leaves of the expected errors, as it fits a part of them too."""
+    """Return the squared gradient distance at which a search of all pixels ends: it has fitted a part of the expected errors too."""
     entries = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights)
     unknowns = seen.batch.size * math.prod(seen.batch.image_shape)
     return left_by_fitting(entries, unknowns, FITTED) * expected_squares(seen)
 
 
-def one_start(  # noqa: PLR0913  (where it begins and where it ends)
+def search_once(  # noqa: PLR0913  (where it begins and where it ends)
     seen: Observation,
     rng: torch.Generator,
     *,
@@ -110,12 +110,12 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
 
     Args:
         seen: what the attacker observed.
-        rng: of the start.
+        rng: draws the start.
         labels: (B,); None: soft labels are searched too.
-        steps: at most.
+        steps: the most steps.
         begin: the start, (B, C, H, W) in the model's normalized space; None: N(0, 1).
         line_search: None, as in the DLG code, or "strong_wolfe", with which every step goes down.
-        until: the search ends at this distance.
+        until: the search ends at this squared distance or below.
 
     Unlike the paper: Geiping et al. 2020, appendix C.1, print a step of 1e-4 for L-BFGS as a baseline; their code runs it with 1.
     """
@@ -135,7 +135,7 @@ def one_start(  # noqa: PLR0913  (where it begins and where it ends)
     step = 0
     for step in range(1, steps + 1):
         x, y = pixels(z.detach().clone()), classes().detach()
-        loss = step_once()  # the distance of x, which this step leaves
+        loss = step_once()  # the distance of x, from which this step starts
         value = float(loss)
         yield Snapshot(step=step, x=x, y=y, loss=loss)
         if value <= until:

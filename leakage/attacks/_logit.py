@@ -34,12 +34,12 @@ def one_output(
     Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
 
     Args:
-        weight: of the last layer, (1, D).
-        gradient: of that weight, (1, D).
-        labels: those that are possible, 0 or 1.
-        derivative: of the activation after the output, as a function of the activation's result; the activation has to be homogeneous
-            (ReLU, LeakyReLU).
-        loss: the client's.
+        weight: the last layer's weight, (1, D).
+        gradient: the gradient of that weight, (1, D).
+        labels: the possible labels, each 0 or 1.
+        derivative: the derivative of the activation after the output, as a function of the activation's result; the activation has to be
+            homogeneous (ReLU, LeakyReLU).
+        loss: the client's loss.
     """
     found = []
     for label in labels:

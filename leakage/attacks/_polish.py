@@ -1,4 +1,4 @@
-"""L-BFGS that starts from an answer: it fits the gradient exactly, or weighs smoothness against the errors in the gradient."""
+"""L-BFGS from the answer of an attack: it fits the gradient exactly, or weighs smoothness against the errors in the gradient."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._lbfgs import FITTED, expected_squares, goal, minimizer, one_start
+from leakage.attacks._lbfgs import FITTED, expected_squares, goal, minimizer, search_once
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.discrepancy import entries_compared, left_by_fitting, slack
 from leakage.engine.matching import from_pixels, squared_distance, to_pixels
@@ -23,27 +23,27 @@ def polished(
 ) -> Iterator[Snapshot]:
     """Improve an answer by L-BFGS, with at most `steps` steps in each search; the last Snapshot is the new answer.
 
-    An exact gradient is fitted to the end, by its squared distance. If the size of the errors is known, `most_probable` searches
-    instead, or, without smoothness, the same search ends as DLG does, when it has fitted the errors in a fraction of its unknowns. An
-    attacker that does not know the errors fits to the end first. If that succeeds (`_lbfgs.goal`), there were no errors. Otherwise the
-    remaining distance gives their size (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
+    An exact gradient is fitted to the end, by its squared distance. If the attacker knows the size of the errors, `most_probable` searches
+    instead; without `smooth` the squared distance is minimized until the search has fitted the errors in a fraction of its unknowns, as in
+    DLG. An attacker that does not know the errors fits to the end first. If this succeeds (`_lbfgs.goal`), there were no errors.
+    Otherwise the remaining distance gives their size (`left_by_fitting`), and polishing begins again, so that it takes twice as many steps.
     """
     entries, unknowns = entries_compared(seen.as_gradient(), seen.knowledge.entry_weights), answer.x.numel()
-    expected, words, taken = expected_squares(seen), KNOWN, 0
+    expected, sentence, taken = expected_squares(seen), KNOWN, 0
     begin = from_pixels(seen, answer.x)
     if not expected:
-        for last in one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search):
+        for last in search_once(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search):
             yield replace(last, note=answer.note)
         if seen.knowledge.errors is not None or float(last.loss) <= goal(seen):
             return
-        expected, words, taken = float(last.loss) / left_by_fitting(entries, unknowns), READ, last.step
-    note = {**answer.note, "errors": words.format(expected)}
+        expected, sentence, taken = float(last.loss) / left_by_fitting(entries, unknowns), READ, last.step
+    note = {**answer.note, "errors": sentence.format(expected)}
     if smooth:
         moments = most_probable(seen, answer, expected, steps=steps)
     else:
-        note["errors"] = PLAIN.format(words.split(":")[0])
+        note["errors"] = PLAIN.format(sentence.split(":")[0])
         until = left_by_fitting(entries, unknowns, FITTED) * expected
-        moments = one_start(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search, until=until)
+        moments = search_once(seen, rng, labels=answer.y, steps=steps, begin=begin, line_search=line_search, until=until)
     for moment in moments:
         yield replace(moment, step=taken + moment.step, note=note)
 
@@ -56,31 +56,31 @@ def most_probable(seen: Observation, answer: Snapshot, expected: float, *, steps
     gamma unknowns to the data leaves E (1 - gamma / n), and the differences have the mean width TV / gamma. So the derivative of the
     posterior, n / (2 E) d||g - g*||^2 + gamma / TV dTV with gamma = n (1 - ||g - g*||^2 / E), vanishes where that of the objective does. No
     weight is chosen: it follows from E. The objective grows steeply towards E, so that an answer fits about as well as the true pictures
-    would, or better; where E is 0 in the limit, TV has no say. Nearer to E than one standard deviation of the truth's squared distance, and
-    beyond it, the logarithm goes on as a straight line.
+    would, or better; as E tends to 0, TV loses its influence. Where the squared distance is above E less one standard deviation of the
+    truth's squared distance, a straight line continues the logarithm.
 
     Args:
         seen: what the attacker observed.
-        answer: the start of the search, and the labels, which stay.
+        answer: the start of the search, with the labels, which are not changed.
         expected: E.
-        steps: of L-BFGS, at most, with 20 inner iterations each.
+        steps: the most steps of L-BFGS, with 20 inner iterations each.
     """
     distance, pixels = squared_distance(seen.as_gradient(), seen.knowledge.entry_weights), to_pixels(seen)
     least = slack(entries_compared(seen.as_gradient(), seen.knowledge.entry_weights)) / 2
     z = from_pixels(seen, answer.x).detach().clone().requires_grad_()  # (B, C, H, W)
 
-    def far() -> Tensor:
+    def squares() -> Tensor:
         return distance(seen.gradient(pixels(z), answer.y))
 
     def objective() -> Tensor:
-        left = 1 - far() / expected
+        left = 1 - squares() / expected
         near = left.clamp(min=least)
         return smooth_variation(pixels(z)).log() - (near.log() + (left - near) / least) / 2
 
-    go, before = minimizer([z], objective, "strong_wolfe"), float("inf")
+    step_once, before = minimizer([z], objective, "strong_wolfe"), float("inf")
     for step in range(1, steps + 1):
-        value = float(go())  # of the objective, before this step
-        yield Snapshot(step=step, x=pixels(z.detach().clone()), y=answer.y, loss=far().detach())
+        value = float(step_once())  # of the objective, before this step
+        yield Snapshot(step=step, x=pixels(z.detach().clone()), y=answer.y, loss=squares().detach())
         if before - value < SETTLED:
             return
         before = value

@@ -13,22 +13,22 @@ from leakage.engine.core import Observation, generator
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.pixel_map import PixelMap, pixel_map
 
-NEEDS = "This attack tells the pictures of a batch apart by the zeros that ReLU leaves in the gradient of a fully connected layer. "
+NEEDS = "This attack separates the pictures of a batch by the zeros that ReLU leaves in the gradient of a fully connected layer. "
 NONE = NEEDS + "This network has no such layer. Choose the MLP with ReLU."
-OTHER = NEEDS + "Here {} follows, which leaves none. Choose ReLU."
+OTHER = NEEDS + "Here {} follows, which leaves no zeros. Choose ReLU."
 NO_BIAS = NEEDS + "Here {} has no bias, which would say how bright each picture is. Choose a network with biases."
 FIRST = "This attack needs a network whose first layer is fully connected, as the MLP's; here it is {}."
 SHARED = (
-    "The gradient of {} is not that of one layer that each picture enters once: the network uses its weights several times, or computes "
-    "with others. Choose a network in which it has a place of its own."
+    "The gradient of {} is not that of a layer that each picture enters once: the network uses the layer's weights several times, or "
+    "computes with other weights. Choose a network that uses this layer once."
 )
 
 
 @dataclass(frozen=True)
 class ReadLayer:
-    """A fully connected layer with the weight gradient d h^T and the bias gradient d.
+    """A fully connected layer with the weight gradient d h^T and the bias gradient d, for its input h and d = dL/dz.
 
-    name    its parameters are NAME.weight (m, n) and NAME.bias (m,)
+    name    the layer's parameters are NAME.weight (m, n) and NAME.bias (m,)
     number  of the step of the computation that calls it
     enters  the number of the value h, its input
     bias    whether the layer has a bias
@@ -53,13 +53,13 @@ class Reading:
         return Reading(seen, computation(seen.model, probes(seen.batch.image_shape, next(iter(seen.received.weights.values())))))
 
     def linear(self) -> Iterator[tuple[int, Step, str]]:
-        """Yield the fully connected layers whose input is a matrix (B, n), in the order of their calls: step number, step, layer name."""
+        """Yield step number, step and layer name of each fully connected layer with an input (B, n), in the order of their calls."""
         for number, step in enumerate(self.computed.steps, 1):
             if step.function == "linear" and step.layer is not None and step.enters == 0 and self.computed.value(step.inputs[0]).dim() == 2:
                 yield number, step, step.layer
 
     def pixel_layer(self) -> tuple[ReadLayer, PixelMap]:
-        """Return the first fully connected layer whose inputs are the pixels, scaled at most, and the map between both.
+        """Return the first fully connected layer that the pixels enter, at most scaled and moved, and the map from pixels to its inputs.
 
         Raises DoesNotApplyError if there is none.
         """
@@ -86,7 +86,7 @@ class Reading:
         raise DoesNotApplyError(why)
 
     def following_step(self, number: int) -> nn.Module | str | None:
-        """Return what follows the step with this number: a ReLU as a module, anything else by its kind; None if the logits follow."""
+        """Return what follows step `number`: a ReLU as a module, another step as the name of its kind; None if the logits follow."""
         while not is_last(self.computed, number):
             readers = self.computed.readers(number)
             if len(readers) != 1:
@@ -99,7 +99,7 @@ class Reading:
         return None
 
     def dense(self, number: int) -> tuple[list[Dense], str]:
-        """List the fully connected layers from a step to the logits, and the kind of the first other step ("": there is none)."""
+        """Return the fully connected layers from step `number` on, and the kind of the step that ends the list ("" for the logits)."""
         step = self.computed.steps[number - 1]
         layers = [self._dense(step)]
         while not is_last(self.computed, number):
@@ -125,10 +125,10 @@ class Reading:
 
     def check(self, step: Step, name: str) -> None:
         """Check on the probes that a layer's weight gradient is d h^T and its bias gradient d; raise DoesNotApplyError otherwise."""
-        weighed = torch.randn(self.computed.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.computed.logits)
+        factors = torch.randn(self.computed.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.computed.logits)
         parameters = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
         assert step.followed is not None
-        total = (self.computed.logits * weighed).sum()
+        total = (self.computed.logits * factors).sum()
         d, *gradients = torch.autograd.grad(total, [step.followed, *parameters], retain_graph=True, allow_unused=True)
         if d is None or gradients[0] is None:
             raise DoesNotApplyError(SHARED.format(name))

@@ -1,4 +1,4 @@
-"""R-GAP's recursion from the outputs to the picture: the input of a layer from its output, for every explanation of the gradient."""
+"""R-GAP's recursion from the outputs to the picture: each layer's input from its output, for every explanation of the gradient."""
 
 import math
 from collections.abc import Sequence
@@ -21,13 +21,14 @@ SURE = 1e-9  # below this residual an explanation counts as the right one, and t
 
 @dataclass(frozen=True)
 class RecursionStep:
-    """An explanation of the gradient, computed down to the input x of a layer.
+    """An explanation of the last layer's gradient, followed back to the input x of `layer`.
 
+    last_layer      the explanation of the last layer's gradient
     input_gradient  dL/dx
     solved          the solution of that layer's equations; None for a linear layer
     residual        the largest of all layers so far
     short           the first layer with too few equations for its input, unless the layers below it made up for that; "" if there is none
-    open            the layers that are solved together with the next one, because their equations were too few; None if there are none
+    open            the layers that are solved together with the next layer, because their equations were too few; None if there are none
     """
 
     last_layer: LastLayer
@@ -45,7 +46,7 @@ class RecursionStep:
         return not self.open and not self.short
 
     @property
-    def words(self) -> str:
+    def title(self) -> str:
         """The name of the explanation for the page."""
         return f"label {self.last_layer.label}" + (f", mu = {self.last_layer.mu:.3g}" if self.last_layer.mu is not None else "")
 
@@ -68,9 +69,9 @@ class Recursion:
     system: str
 
     def next_steps(self, steps: Sequence[RecursionStep], layer: ChainLayer) -> Search[list[RecursionStep]]:
-        """Continue every explanation to the next layer down, and drop those that contradict themselves. Raises TooLargeError.
+        """Continue every explanation to the input of `layer`, and return the explanations that do not contradict themselves.
 
-        With several outputs the likelier explanation comes first; if its equations hold, the others are not tried.
+        With several outputs the likeliest explanation comes first; if its equations hold, the others are not tried. Raises TooLargeError.
         """
         found = list[RecursionStep]()
         for step in steps:
@@ -81,7 +82,7 @@ class Recursion:
         return keep_consistent(found)
 
     def next_step(self, step: RecursionStep, layer: ChainLayer) -> Search[RecursionStep]:
-        """Go one layer down: find the input of `layer`, whose output is the input found last. Raises TooLargeError."""
+        """Compute the input of `layer` from its output, which is the input that `step` found. Raises TooLargeError."""
         out = step.x.reshape(layer.z)
         z = layer.inverse(out)
         k = step.input_gradient.reshape(layer.z) * layer.derivative(z)
@@ -148,7 +149,7 @@ class Recursion:
         return Sums(self.weights[f"{layer.name}.weight"], factors, self.gradient[name] + shift * factors.sum((1, 2)))
 
     def _solve(self, systems: Sequence[ConvolutionEquations], layer: ChainLayer) -> Solved:
-        """Solve for the input that a convolution, and a skip beside it, share; raise TooLargeError if the equations are too many."""
+        """Solve for the input of a convolution, or of a convolution and a parallel skip. Raises TooLargeError."""
         sides, single = (layer.x[1], layer.x[2]), systems[0]
         try:
             if self.system != PUBLISHED or len(systems) > 1 or single.k is None or single.g is None or not bool(single.known.any()):
@@ -210,7 +211,7 @@ class Recursion:
 
 
 def keep_consistent(steps: list[RecursionStep]) -> list[RecursionStep]:
-    """Keep the explanations whose residual is close to the smallest, sorted by residual; a wrong label soon contradicts itself."""
+    """Return the explanations with a residual close to the smallest, sorted by residual; a wrong label soon contradicts itself."""
     steps = sorted((step for step in steps if math.isfinite(step.residual)), key=lambda step: step.residual)
     if any(step.tested and step.residual <= EXACT for step in steps):  # open explanations have not been tested yet
         steps = [step for step in steps if not step.open]

@@ -1,13 +1,13 @@
-"""The registration of guesses by shifts: convolutions hardly reveal where an object is, so every guess shows it at another position."""
+"""The registration of guesses by shifts: convolutions hardly reveal the position of an object, so it differs from guess to guess."""
 
 import torch
 from torch import Tensor
 
 
 def shifts(moving: Tensor, still: Tensor, reach: int) -> tuple[Tensor, Tensor]:
-    """Find the circular shifts of pictures that match them best to other pictures.
+    """Return the circular shift of each picture in `moving` that matches it best to its picture in `still`.
 
-    The best shift s maximizes sum_p moving[p - s] still[p], and so has the least squared error. The FFT computes all shifts at once.
+    The best shift s maximizes sum_p moving[p - s] still[p], so its squared error is least. The FFT computes all shifts at once.
 
     Args:
         moving: the pictures to be shifted, (..., C, H, W).
@@ -31,8 +31,8 @@ def shifted_by(x: Tensor, down: Tensor, right: Tensor) -> Tensor:
     height, width = x.shape[-2:]
     rows = (torch.arange(height, device=x.device) - down[..., None]) % height  # (..., H)
     columns = (torch.arange(width, device=x.device) - right[..., None]) % width  # (..., W)
-    places = (rows[..., :, None] * width + columns[..., None, :]).flatten(-2)[..., None, :]  # (..., 1, H W)
-    return x.flatten(-2).gather(-1, places.expand(*x.shape[:-2], -1)).view_as(x)
+    indices = (rows[..., :, None] * width + columns[..., None, :]).flatten(-2)[..., None, :]  # (..., 1, H W)
+    return x.flatten(-2).gather(-1, indices.expand(*x.shape[:-2], -1)).view_as(x)
 
 
 @torch.no_grad()
@@ -49,10 +49,10 @@ def registered_mean(z: Tensor, reach: int) -> Tensor:
 
 
 def _signed(size: int, device: torch.device) -> Tensor:
-    """List the shifts of an FFT's indices: 0, 1, ..., and from the middle on negative ones.
+    """Return the shift that each index of an FFT stands for, (size,): 0, 1, ..., and negative shifts from the middle on.
 
     >>> _signed(5, torch.device("cpu")).tolist()
     [0, 1, 2, -2, -1]
     """
-    places = torch.arange(size, device=device)
-    return torch.where(places > size // 2, places - size, places)
+    indices = torch.arange(size, device=device)
+    return torch.where(indices > size // 2, indices - size, indices)

@@ -19,7 +19,7 @@ def used_rows(d: Tensor, threshold: float) -> Tensor:
 
 
 def estimate(kind: str, weight_gradient: Tensor, d: Tensor) -> Tensor:
-    """Estimate the input x (n,) from noisy copies: weight_gradient (m, n) is about d x^T, and d (m,) is noisy too.
+    """Estimate the input x (n,) from the rows of weight_gradient (m, n), which is d x^T with noise, and from d (m,), which is noisy too.
 
     `kind` is one of ESTIMATES:
 
@@ -40,7 +40,7 @@ def estimate(kind: str, weight_gradient: Tensor, d: Tensor) -> Tensor:
 
 
 def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Compute the nearest matrix of rank one as left * size * right: unit vectors (m,) and (n,), size > 0.
+    """Compute the nearest matrix of rank one, size * left right^T; return left (m,), size, right (n,) with unit vectors and size > 0.
 
     The vectors come from the eigenvector of the smaller Gram matrix, which costs no precision if the largest singular value stands far
     above the others. A column of zeros stays exactly zero.
@@ -56,7 +56,7 @@ def rank_one(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def are_copies(weight_gradient: Tensor, d: Tensor) -> bool:
-    """Return whether at least two rows dW (m, n) and dL/db (m,) come from a single input: [dW | d] has rank one up to ROUNDING."""
+    """Return whether there are at least two rows and all come from the same input: [dW | d] (m, n + 1) has rank one up to ROUNDING."""
     matrix = torch.cat([weight_gradient, d.unsqueeze(1)], 1)
     _, size, _ = rank_one(matrix)
     return len(d) > 1 and float(1 - size.square() / matrix.square().sum()) < ROUNDING
@@ -65,14 +65,15 @@ def are_copies(weight_gradient: Tensor, d: Tensor) -> bool:
 def separate(candidates: Tensor, d: Tensor, count: int) -> tuple[Tensor, list[int]]:
     """Separate the pictures of a batch by the rows that agree with each other.
 
-    A row that only one picture activates is exactly that picture; every other row is a different mixture. So the candidate between black
-    and white that most rows agree on comes first, as the mean of these rows with weights d_j^2; then the next. Once no two rows agree, the
-    candidate furthest from all chosen ones follows, as mixtures with positive weights lie between the pictures.
+    A row that a single picture activates is exactly that picture; every other row is a different mixture. So among the candidates with
+    pixels in [0, 1] the candidate with which most rows agree is the first picture, as the mean of these rows with weights d_j^2; then the
+    next. Once no two rows agree, the candidate furthest from all chosen pictures follows, as mixtures with positive weights lie between
+    the pictures.
 
     Args:
         candidates: dW_j / d_j of each row, in pixels, (m, n).
         d: dL/db, (m,).
-        count: of pictures, at most.
+        count: the most pictures to return.
 
     Returns:
         Pictures (P, n) with P <= count, and the number of rows that agree on each.
@@ -88,7 +89,7 @@ def separate(candidates: Tensor, d: Tensor, count: int) -> tuple[Tensor, list[in
     while len(found) < count and free.any():
         agreeing = (near & free).sum(1) * free
         if not found or int(agreeing.max()) > 1:
-            best = int((agreeing + 0.5 * weight / weight.max()).argmax())  # of equally many the one with the longest row
+            best = int((agreeing + 0.5 * weight / weight.max()).argmax())  # of equal counts the longest row
         else:
             best = int((torch.cdist(left, torch.stack(found)).amin(1) * free).argmax())
         members = near[best] & free

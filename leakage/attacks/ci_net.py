@@ -1,4 +1,4 @@
-"""CI-Net: the weights of an untrained generator are searched, which has more of them than the model that is attacked."""
+"""CI-Net: the attack searches for the weights of an untrained generator that has more weights than the attacked model."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ class CINet(Attack):
     """min over the weights w of a generator G of D(g(G_w(v), y), g*) + tv_weight * TV(G_w(v)), by Adam on the signs of the gradients.
 
     v ~ N(0, 1) (B, inputs) stays as it was drawn, one row for each picture, and nothing is trained beforehand. D is the cosine distance.
-    With fewer weights than the model the generator may be unable to produce any picture of that gradient; so its channels are doubled until
-    it has more. That convolutions produce smooth pictures more easily than noise is all that it knows. TV is mean |dx| + mean |dy|.
-    Every convolution is followed by BatchNorm, so dividing a weight by its spectral norm changes no picture.
-    Unlike the paper's code: steps of 0.003 along a cosine, where it takes 0.001 to the end, which scores 2.5 dB less on LeNet (1,000
-    steps); the labels are read from the update, unless they are granted; the channels are doubled as the paper's text has it, not until
-    there are four weights for each pixel; pixels by sigmoid, not tanh.
+    With fewer weights than the model the generator may be unable to produce any picture with that gradient; so its channels are doubled
+    until it has more. Its only prior knowledge is that convolutions produce smooth pictures more easily than noise. TV is mean |dx| +
+    mean |dy|. BatchNorm follows every convolution, so dividing a weight by its spectral norm changes no picture.
+    Unlike the paper's code: steps of 0.003 that fall along a cosine; the code's constant steps of 0.001 score 2.5 dB less on LeNet (1,000
+    steps). The labels are read from the update, unless they are granted. The channels are doubled as in the paper's text, not until there
+    are four weights for each pixel. Pixels come from sigmoid, not tanh.
     Source: Zhang et al. 2023, section 4.3, and their code.
     """
 
@@ -70,11 +70,11 @@ class CINet(Attack):
         labels, note = labels_of(seen, self.label_rule)
         goal = goal_of(seen, self.distance)
         size = GeneratorSize(self.inputs, self.width, seen.batch.image_shape)
-        theirs = sum(weight.numel() for weight in seen.received.weights.values())
-        size = size.beyond(theirs, batch=seen.batch.size) if self.grow else size
-        note |= goal.note | {"generator's weights": size.weights, "model's weights": theirs}
+        model_weights = sum(weight.numel() for weight in seen.received.weights.values())
+        size = size.beyond(model_weights, batch=seen.batch.size) if self.grow else size
+        note |= goal.note | {"generator's weights": size.weights, "model's weights": model_weights}
         why = TOO_LARGE if self.grow else NOT_ASKED
-        event: Note = {} if size.weights > theirs else {"event": FEWER.format(size.weights, theirs, why)}
+        event: Note = {} if size.weights > model_weights else {"event": FEWER.format(size.weights, model_weights, why)}
         with drawing(int(torch.randint(2**31, (), generator=rng)), "generator"):
             generator = UpsamplingGenerator(size).to(seen.device, seen.dtype)
         v = torch.randn((seen.batch.size, self.inputs), generator=rng).to(seen.device, seen.dtype)

@@ -14,8 +14,8 @@ class DLG(Attack):
     """argmin over x, y of ||g(x, softmax(y)) - g*||^2 by L-BFGS, from x ~ N(0, 1), y ~ N(0, 1), with soft-label cross-entropy.
 
     If the experiment grants the labels, only x is searched.
-    Unlike the paper: algorithm 1 prints plain gradient descent on x and y; this is L-BFGS, as in the authors' experiments and code. A start
-    that sticks or diverges is followed by another, and a start that has settled ends early.
+    Unlike the paper: algorithm 1 prints plain gradient descent on x and y; this is L-BFGS, as in the authors' experiments and code. Another
+    start follows a start that sticks or diverges, and a start that has settled ends early.
     Source: Zhu et al. 2019, algorithm 1, and their code.
     """
 

@@ -1,11 +1,11 @@
-"""DLG against FedADMM, as it was reported to fail, and as it succeeds."""
+"""DLG against FedADMM: the naive attack that was reported to fail, and the adaptive attack that succeeds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
-from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, with_imitation
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
 
@@ -14,9 +14,9 @@ from leakage.engine.core import Attack, Observation, Snapshot, flag, param
 class DLGADMM(Attack):
     """argmin over x, y of ||S(x, softmax(y)) - S*||^2 by L-BFGS; S is the weighted sum of gradients in what a FedADMM client sends.
 
-    Naive: an imitation of the client that keeps its state from call to call, and the increment over minus the step taken for the gradient
-    (`attacks/_admm.py`). A reproduction report attacked like this and concluded that ADMM does not leak. Adaptive: a differentiable
-    imitation that starts every time from the client's own state, which the server can compute round by round.
+    A naive attacker imitates the client with a state that is kept from call to call, and takes the sent increment, divided by minus the
+    step size, for the gradient (`attacks/_admm.py`). A reproduction report attacked in this way and concluded that ADMM does not leak. An
+    adaptive attacker starts every differentiable imitation from the client's state, which the server can compute round by round.
     Unlike the report: L-BFGS, where its algorithms 1 and 2 print gradient descent on x and y.
     Source: Zhu et al. 2019, algorithm 1, on the client of Gong et al. 2022 (FedADMM); algorithm 2 of the reproduction report.
     """
@@ -36,7 +36,7 @@ class DLGADMM(Attack):
     repair_scale: bool = flag(False, REPAIR_SCALE)
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        seen, attacker = with_imitation(seen, stateless=self.repair_state, same_scale=self.repair_scale)
         rule = "searched together with the picture" if seen.granted.labels is None else "granted"
         note = {"label rule": rule, "attacker": attacker}
         yield from descend(seen, rng, labels=seen.granted.labels, note=note, steps=self.steps, restarts=self.restarts)

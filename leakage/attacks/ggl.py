@@ -1,4 +1,4 @@
-"""GGL: the latent code of a trained generator is searched in place of the pixels."""
+"""GGL: the attack searches for the latent code of a trained generator in place of pixels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from leakage.engine.labels import rule_field
 class GGL(GenerativeAttack):
     """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from z ~ N(0, 1), by Adam along a cosine; x = G(z).
 
-    G is a generator that was trained on pictures of this kind, never on those that are attacked, and it finds only what it can produce. All
-    starts are played at once, and the one with the smallest distance is the answer. What the attacker knows of the protection is imitated,
-    as by every attack here: clipping, the entries that arrived, the columns that Soteria left. The paper estimates these from g*.
-    Unlike the paper: Adam on z in place of CMA-ES, which needs 25,000 gradients; D is the cosine distance; the length of z is kept near
-    that of N(0, 1) by one term, in place of the KL divergence of its mean and standard deviation.
+    G is a generator that was trained on pictures of this kind, never on the attacked pictures; the attack finds only pictures that G can
+    produce. All starts run at once, and the start with the smallest distance is the answer. As every attack here, GGL imitates what the
+    attacker knows of the protection: clipping, the entries that arrived, the columns that Soteria left. The paper estimates these from g*.
+    Unlike the paper: Adam on z in place of CMA-ES, which needs 25,000 gradients; D is the cosine distance; one term keeps the length of z
+    near that of N(0, 1), in place of the KL divergence of the mean and standard deviation of z.
     Source: Li et al. 2022, equation 4 and section 4.
     """
 
     title = "Guess and compare what a trained generator knows (GGL)"
     short = "GGL"
-    plain = "Lets a network that has learned to generate such pictures look for the one whose gradient fits best."
+    plain = "Uses a network that has learned to generate such pictures, and looks for the picture with the best-fitting gradient."
     hint = "Behind noise it still shows a picture, and a convincing one even where it is wrong: look at whether it is the right one."
     source = "https://arxiv.org/abs/2203.15696"
     way = "Generate from a few numbers (the latent code), compare, improve these."

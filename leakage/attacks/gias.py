@@ -1,4 +1,4 @@
-"""GIAS: after its latent code the generator's own weights are searched, so that it can produce what it has not learned."""
+"""GIAS: the attack searches for a generator's latent code, then for its weights, so that it can produce what it has not learned."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from leakage.engine.labels import rule_field
 
 @dataclass(frozen=True, kw_only=True)
 class GIAS(GenerativeAttack):
-    """GGL, and from its z on min over the generator's weights w of D(g(G_w(z), y), g*), by Adam with small steps.
+    """GGL finds z; then min over the generator's weights w of D(g(G_w(z), y), g*), by Adam with small steps.
 
-    The generator that it was handed stays as it is: what changes is this attack's own copy. D is the cosine distance.
-    Unlike the paper: one generator for all pictures of the batch, where it takes one for each.
+    The attack changes a copy of the granted generator. D is the cosine distance.
+    Unlike the paper: one generator serves all pictures of the batch; the paper trains a generator for each picture.
     Source: Jeon et al. 2021, algorithm 1 and section 4.
     """
 

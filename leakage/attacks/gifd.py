@@ -1,4 +1,4 @@
-"""GIFD: from a trained generator's latent code inwards, stage after stage, the features in between are searched."""
+"""GIFD: the attack searches for a generator's latent code, then, stage after stage, for the features inside the generator."""
 
 import math
 from collections.abc import Iterator
@@ -19,14 +19,15 @@ KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."
 
 @dataclass(frozen=True, kw_only=True)
 class GIFD(GenerativeAttack):
-    """GGL, and from its z on, for k = 1, 2, ...: h_k = stage_k(h_(k-1)), then min over h_k of D(g(G_k(h_k), y), g*) + tv_weight TV.
+    """GGL finds h_0 = z; then for k = 1, 2, ...: h_k = stage_k(h_(k-1)), and min over h_k of D(g(G_k(h_k), y), g*) + tv_weight TV.
 
-    G_k are the generator's stages behind the k-th; behind the last one h is the picture itself. Each h_k stays in the L1 ball around
-    its start, with a fraction of ||h_k||_1 as the radius. Adam along a cosine. D is the cosine distance. Every stage's answer is reported.
-    Which is kept: deeper stages always fit better, noise too. The first stage k >= 1 is kept that is no further than the true pictures
-    would be on average (`engine/discrepancy.py`), plus 0.005 and twice the standard deviation of that; if there is none, or no noise, the
-    nearest. An adaptive attacker knows from the protection how large the errors are; a naive attacker may expect `noise`.
-    Unlike the paper: fewer and smaller steps, no masks of the cosine, and that rule, where it keeps the stage of least loss.
+    G_k are the generator's stages behind stage k; behind the last stage h is the picture itself. Each h_k stays in the L1 ball around
+    its start, with a fraction of the start's L1 norm as the radius. Adam along a cosine. D is the cosine distance.
+    Every stage's answer is reported, and the answer of one stage is kept. Deeper stages always fit better, also to noise. So the attack
+    keeps the first stage k >= 1 that is no further than the true pictures would be on average (`engine/discrepancy.py`), plus 0.005 and
+    two standard deviations of their distance; if there is no such stage, or no noise, it keeps the nearest. An adaptive attacker knows
+    from the protection how large the errors are; a naive attacker may expect `noise`.
+    Unlike the paper: fewer and smaller steps, and no masks of the cosine; the paper keeps the stage of least loss.
     Source: Fang et al. 2023, algorithm 1.
     """
 
@@ -46,7 +47,7 @@ class GIFD(GenerativeAttack):
     }
 
     generator: str = choice("digits", GENERATORS, ASSUMED)
-    noise: float = param(0.0, 0, 1000, "What an attacker who does not know the protection takes the noise for (its standard deviation).")
+    noise: float = param(0.0, 0, 1000, "The standard deviation of the noise that a naive attacker expects.")
     steps: int = param(*LATENT_SEARCH["steps"])
     step_size: float = param(*LATENT_SEARCH["step_size"])
     starts: int = param(*LATENT_SEARCH["starts"])
@@ -72,14 +73,15 @@ class GIFD(GenerativeAttack):
                 h = search.prior.pass_stage(h, stage - 1).detach()
             h, last = yield from run_as_stage(self._search(search, stage, h), begun, {"stage": stage})
             answers.append(replace(last, x=last.x.clone()))
-        kept, why = chosen([float(one.loss) for one in answers], search.goal.floor, len(flatten(search.seen.as_gradient())))
+        distances, entries = [float(answer.loss) for answer in answers], len(flatten(search.seen.as_gradient()))
+        kept, why = choose_stage(distances, search.goal.floor, entries)
         best = answers[kept]
-        told: Note = {"stage": kept, "event": KEPT.format(kept, count, float(best.loss), why)}
+        choice_note: Note = {"stage": kept, "event": KEPT.format(kept, count, float(best.loss), why)}
         views = {f"stage {stage}": answer.x for stage, answer in enumerate(answers)}
-        yield replace(best, step=answers[-1].step, note=best.note | told, views=views)
+        yield replace(best, step=answers[-1].step, note=best.note | choice_note, views=views)
 
     def _search(self, search: GenerativeSearch, stage: int, h: Tensor) -> Search:
-        """Return the search of a stage, which starts from its input h; for stage 0 the search for the latent code."""
+        """Return the search for the features of a stage, which starts from h (1, B, ...); for stage 0 the search for the latent code."""
         if not stage:
             return self.latent_code(search)
         return search.features(
@@ -88,18 +90,25 @@ class GIFD(GenerativeAttack):
 
 
 def deviation_of(expected: float, entries: int) -> float:
-    """Compute the standard deviation of 1 - cos between a gradient with `entries` entries and itself with noise, from the mean `expected`.
+    """Compute the standard deviation of the cosine distance between a gradient with n = `entries` entries and the same with noise.
 
-    With s^2, the squared noise over the squared gradient, and q = 1 + s^2 the mean is 1 - q^(-1/2), and the standard deviation s^2 q^(-3/2)
-    sqrt((s^2 + 1/2) / n) to first order: cos = (1 + a) / sqrt(1 + 2 a + s^2 (1 + b)), where a, the noise along the gradient, has variance
-    s^2 / n, and b, the noise's length, 2 / n.
+    `expected` is the mean of that distance. With s^2, the squared norm of the noise over that of the gradient, and q = 1 + s^2 the mean is
+    1 - q^(-1/2), and the standard deviation s^2 q^(-3/2) sqrt((s^2 + 1/2) / n) to first order:
+    cos = (1 + a) / sqrt(1 + 2 a + s^2 (1 + b)), where a, the noise along the gradient, has variance s^2 / n, and b, the relative deviation
+    of the noise's squared norm, has variance 2 / n.
     """
     q = 1 / max(1 - expected, 1e-3) ** 2
     return (q - 1) / (q * math.sqrt(q)) * math.sqrt((q - 0.5) / entries)
 
 
-def chosen(distances: list[float], floor: Tensor | None, entries: int) -> tuple[int, str]:
-    """Choose the stage, from 1 on, that is kept, and say why: the first as near as the truth would be, or else the nearest."""
+def choose_stage(distances: list[float], floor: Tensor | None, entries: int) -> tuple[int, str]:
+    """Return the stage to keep, counted from 1 on, and the reason: the first stage as near as the truth would be, or else the nearest.
+
+    Args:
+        distances: the distance of each stage's answer; that of stage 0 is not considered.
+        floor: the expected distance of the true pictures, (); None: 0, or not known.
+        entries: the number of entries of the gradient.
+    """
     stages, expected = range(1, len(distances)), 0.0 if floor is None else float(floor)
     for stage in stages if expected else ():
         if distances[stage] <= expected + SLACK + SURE * deviation_of(expected, entries):

@@ -1,4 +1,4 @@
-"""GradInversion: several seeds that agree with each other, with the gradient, and with BatchNorm's statistics."""
+"""GradInversion: several guesses (seeds) that agree with each other, with the gradient, and with BatchNorm's statistics."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ FIRST = 10.0  # the first BatchNorm layer counts so many times as much
 class GradInversion(Attack):
     """argmin over x_1 .. x_S of D(g(x_s, y), g*) + tv TV(x_s) + l2 ||x_s|| + bn R_bn(x_s) + group ||x_s - mean of all||^2, by Adam.
 
-    R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, of what enters the layer (biased variance), the
-    first layer ten times. The statistics are an assumption: none, those stored in the model, or exactly those of the private batch.
-    TV is isotropic. Noise of 0.01 times the step size is added to the gradients (Langevin), the step size falls along a cosine.
-    With `reach` each seed is compared with the mean of all, every picture of which was shifted onto its own by at most so many pixels.
+    R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, with the mean and the biased variance of the layer's
+    input; the first layer counts ten times. The granted statistics are an assumption: none, those stored in the model, or exactly those
+    of the private batch. TV is isotropic. Noise of 0.01 times the step size is added to the gradients (Langevin), and the step size falls
+    along a cosine. With `reach` > 0 all seeds are shifted by at most so many pixels to match a seed before it is compared with their mean.
     Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, seeds are
     compared pixel by pixel unless `reach` says otherwise, and then registered by shifts alone, in place of RANSAC-flow.
     Source: Yin et al. 2021, equations 1 to 12; defaults of the package breaching; cosine as Huang et al. 2021.
@@ -91,11 +91,11 @@ class GradInversion(Attack):
 
 
 def mismatch(seen: Observation, x: Tensor) -> Tensor:
-    """Compute R_bn, the distance of a guess x (B, C, H, W) from the granted BatchNorm statistics."""
+    """Compute R_bn, the distance () between the BatchNorm statistics of a guess x (B, C, H, W) and the granted statistics."""
     assert seen.granted.statistics is not None
     total = x.new_zeros(())
-    for place, (name, (mean, variance)) in enumerate(batch_statistics(seen.model, x).items()):
+    for index, (name, (mean, variance)) in enumerate(batch_statistics(seen.model, x).items()):
         wanted_mean, wanted_variance = seen.granted.statistics[name]
         gap = (mean - wanted_mean).norm() + (variance - wanted_variance).norm()
-        total = total + (FIRST if place == 0 else 1.0) * gap
+        total = total + (FIRST if index == 0 else 1.0) * gap
     return total

@@ -1,4 +1,4 @@
-"""GRNN: the weights of an untrained generator are searched in place of the pixels."""
+"""GRNN: the attack searches for the weights of an untrained generator in place of pixels."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from leakage.engine.weights import drawing
 class GRNN(Attack):
     """min over the weights of a generator G of ||g(x, y) - g*||^2 + ||g(x, y) - g*|| + tv_weight * TV2(x), with (x, y) = G(v).
 
-    v ~ N(0, 1) (B, inputs) stays as it was drawn, and nothing is trained beforehand: that convolutions produce smooth pictures more easily
-    than noise is all that G knows. TV2 = 2 (mean dx^2 + mean dy^2). RMSprop with momentum 0.99. The labels y are soft and come from G too,
-    unless they are granted. Behind errors of a known size, pictures that fit as well as the true ones would are only smoothed further. In
-    the paper's code the term called Wasserstein is the Euclidean distance that stands here.
-    Unlike the paper: 2,000 steps by default, where it took 20,000; pictures whose side is no power of two are cut from larger ones.
+    v ~ N(0, 1) (B, inputs) stays as it was drawn, and nothing is trained beforehand: G's only prior knowledge is that convolutions produce
+    smooth pictures more easily than noise. TV2 = 2 (mean dx^2 + mean dy^2). RMSprop with momentum 0.99. The labels y are soft and come from
+    G too, unless they are granted. Behind errors of a known size, pictures that fit as well as the true ones would are only smoothed
+    further. In the paper's code the term called Wasserstein is this Euclidean distance.
+    Unlike the paper: 2,000 steps by default; the paper takes 20,000. If a side is no power of two, the picture is cut from a larger one.
     Source: Ren et al. 2022, equations 4 to 8, and their code.
     """
 

@@ -1,4 +1,4 @@
-"""H-GAP: R-GAP and DLG side by side, and the cleaner of the two pictures."""
+"""H-GAP: the attack runs R-GAP and DLG, and answers with the less noisy of both pictures."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from leakage.engine.core import Attack, Observation, Snapshot, param
 class HGap(Attack):
     """R-GAP, then DLG with the label known (iDLG); the answer is the picture with the lower salt-and-pepper score ||x - mean3x3(x)||.
 
-    A worse reconstruction carries more isolated noise, which the score sees without knowing the truth; a wrong picture that is smooth
-    deceives it.
-    Unlike the paper: DLG has at most `steps` and `restarts`; how long it ran there is not stated.
+    A worse reconstruction has more isolated noise, which the score measures without the truth. The score is wrong where a wrong picture is
+    smooth.
+    Unlike the paper: DLG has at most `steps` and `restarts`; the paper does not state how long it ran.
     Source: Zhu and Blaschko 2021, table 1.
     """
 
@@ -49,10 +49,10 @@ class HGap(Attack):
         assert found is not None
         scores = {"R-GAP": salt_and_pepper(solved.x), "DLG": salt_and_pepper(found.x)}
         way = min(scores, key=lambda name: scores[name])
-        told = {f"noise of {name}": value for name, value in scores.items()}
+        score_note = {f"noise of {name}": value for name, value in scores.items()}
         chosen = solved if way == "R-GAP" else found
         kept = {name: value for name, value in chosen.note.items() if name != "event"}
-        yield replace(chosen, step=found.step, note={**kept, **told, "way": way}, views={"R-GAP": solved.x, "DLG": found.x})
+        yield replace(chosen, step=found.step, note={**kept, **score_note, "way": way}, views={"R-GAP": solved.x, "DLG": found.x})
 
 
 def salt_and_pepper(x: Tensor) -> float:

@@ -1,4 +1,4 @@
-"""Improved DLG: the label first, exactly; then the picture."""
+"""iDLG (improved DLG): the attack reads the label from the gradient exactly, then searches for the picture."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from leakage.engine.labels import rule_field
 class IDLG(Attack):
     """The label is read from the last layer's gradient (the only negative row), then argmin over x of ||g(x, y) - g*||^2 by L-BFGS.
 
-    Unlike the paper: a start that sticks or diverges is followed by another; batches use label counts (`engine/labels.py`).
+    Unlike the paper: another start follows a start that sticks or diverges; batches use label counts (`engine/labels.py`).
     Source: Zhao et al. 2020, section 3.
     """
 

@@ -1,11 +1,11 @@
-"""The label first, from the sum of gradients that the server can compute, then the picture: iDLG against FedADMM."""
+"""iDLG against FedADMM: the label is read from the sum of gradients that the server can compute; then the picture is searched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 
-from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, imitated
+from leakage.attacks._admm import MISTAKES, REPAIR_SCALE, REPAIR_STATE, with_imitation
 from leakage.attacks._labels import labels_of
 from leakage.attacks._lbfgs import descend
 from leakage.engine.core import Attack, Observation, Snapshot, flag, param
@@ -14,8 +14,9 @@ from leakage.engine.labels import rule_field
 
 @dataclass(frozen=True, kw_only=True)
 class IDLGADMM(Attack):
-    """The label from the last layer's gradient, then argmin over x of ||S(x, y) - S*||^2 by L-BFGS; naive and adaptive as in DLG-ADMM.
+    """The label y is read from the last layer's gradient; then x is argmin over x of ||S(x, y) - S*||^2 by L-BFGS.
 
+    S and both attackers, naive and adaptive, are those of DLG-ADMM.
     Source: Zhao et al. 2020, section 3, on the client of Gong et al. 2022 (FedADMM).
     """
 
@@ -36,6 +37,6 @@ class IDLGADMM(Attack):
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        seen, attacker = imitated(seen, stateless=self.repair_state, like_with_like=self.repair_scale)
+        seen, attacker = with_imitation(seen, stateless=self.repair_state, same_scale=self.repair_scale)
         labels, note = labels_of(seen, self.label_rule)
         yield from descend(seen, rng, labels=labels, note={**note, "attacker": attacker}, steps=self.steps, restarts=self.restarts)

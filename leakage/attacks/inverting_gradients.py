@@ -1,4 +1,4 @@
-"""Inverting Gradients: match the direction of the gradient, prefer smooth pictures."""
+"""Inverting Gradients: the attack matches the direction of the gradient and prefers smooth pictures."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,15 +20,15 @@ from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, importan
 class InvertingGradients(Attack):
     """argmin over x in the box of 1 - cos(g(x, y), g*) + tv_weight * TV(x), by Adam on the sign of the gradient.
 
-    x lives in the model's normalised space, starts as N(0, 1), and is clamped to the pixels 0 and 1 after every step. The step size
-    falls tenfold after 3/8, 5/8 and 7/8 of the steps. TV is mean |dx| + mean |dy|. All starts are played at once; the one with the
-    smallest cosine distance (without TV) is the answer; `polish` then goes down on the squared distance, without TV and box. Behind errors
-    of a size that the attacker knows, guesses that fit as well as the true pictures would are not fitted further (`Descent`). Behind these,
-    and behind errors whose size it reads, TV takes part in polishing, with a weight that follows from it (`attacks/_polish.py`).
-    Labels are granted or recovered from the update. Local steps (FedAvg) are replayed one by one.
-    Unlike the paper: the default TV weight is 0.001. Its section 5 names 0.01 as the usual one, and its appendix one for each table; 0.1 is
-    the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more than 0.01
-    (benchmarks/published/inverting_gradients_lenet.py).
+    x is in the model's normalised space, starts as N(0, 1), and is clamped to the pixels 0 and 1 after every step. The step size
+    falls tenfold after 3/8, 5/8 and 7/8 of the steps. TV is mean |dx| + mean |dy|. All starts run at once; the start with the smallest
+    cosine distance (without TV) is the answer; `polish` then minimizes the squared distance, without TV and without clamping. If the
+    attacker knows the size of the errors in the update, guesses that fit as well as the true pictures would are not fitted further
+    (`Descent`). If the attacker knows or estimates this size, polishing includes TV with a weight that follows from it
+    (`attacks/_polish.py`). Labels are granted or recovered from the update. Local steps (FedAvg) are replayed one by one.
+    Unlike the paper: the default TV weight is 0.001. The paper's section 5 names 0.01 as usual, its appendix names a weight for each table,
+    and 0.1 is the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more
+    than 0.01 (benchmarks/published/inverting_gradients_lenet.py).
     Source: Geiping et al. 2020, equations 4 and 6, section 5; soft sign, cosine schedule and tiles follow the package breaching.
     """
 
@@ -92,11 +92,12 @@ class InvertingGradients(Attack):
         return self.starts == 1
 
     def run_batched(self, seen: Sequence[Observation], rngs: Sequence[torch.Generator]) -> Iterator[tuple[int, Snapshot]]:
-        labels, notes = zip(*(labels_of(one, self.label_rule) for one in seen), strict=True)
-        begin_note = [with_examples(one, start(self.start, one, rng)[None], own) for one, rng, own in zip(seen, rngs, labels, strict=True)]
-        z = torch.cat([z for z, _ in begin_note])
-        goals, answers = [self._goal(one) for one in seen], dict[int, Snapshot]()
-        notes = tuple(note | words | goal.note for note, (_, words), goal in zip(notes, begin_note, goals, strict=True))
+        labels, label_notes = zip(*(labels_of(observation, self.label_rule) for observation in seen), strict=True)
+        starts = [start(self.start, observation, rng)[None] for observation, rng in zip(seen, rngs, strict=True)]
+        guesses, start_notes = zip(*map(with_examples, seen, starts, labels), strict=True)
+        z = torch.cat(guesses)
+        goals, answers = [self._goal(observation) for observation in seen], dict[int, Snapshot]()
+        notes = [left | right | goal.note for left, right, goal in zip(label_notes, start_notes, goals, strict=True)]
         match, descent = [goal.distance for goal in goals], self._descent(floors_of(goals))
         for lane, answer in descent.run_batched(seen, z, labels, match, self._prior(), notes=notes, rng=rngs[0]):
             yield lane, answer

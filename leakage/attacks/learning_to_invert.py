@@ -1,4 +1,4 @@
-"""Learning to Invert: a network that was trained beforehand to undo updates answers at once."""
+"""Learning to Invert: a network that was trained beforehand maps the update to pictures, without a search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class LearningToInvert(Attack):
     A server with the model's weights can compute updates of other pictures, protect them as the client does, and train f on the pairs; it
     needs no formula of the protection. The server has the weights before the client answers. A naive attacker's f is trained on updates
     without protection; an adaptive attacker's f on updates with the client's protection, with fresh randomness in every example. f fits a
-    single model's weights, protection and number of pictures (`leakage/engine/inverter.py`). Its card shows the score of f on pictures
-    that it never saw, beside the score of the mean training picture, which ignores the update.
+    single model's weights, protection and number of pictures (`leakage/engine/inverter.py`). The card of f shows its score on pictures
+    outside its training data, beside the score of the mean training picture, which ignores the update.
     Unlike the paper: one hidden layer with ReLU, of a random projection of directions, in place of two with sigmoid of the update itself.
     Source: Wu, Chen, Guo and Weinberger 2023.
     """

@@ -1,4 +1,4 @@
-"""The bias attack: the gradient of a fully connected layer is its input, scaled. No search, no guess."""
+"""The bias attack: a fully connected layer's gradient contains its input, scaled, so the attack needs no search."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ EXACT = 1e-4  # 1 % of the gradient's length, squared: subtracting rounded weigh
 
 @dataclass(frozen=True)
 class RowsFound:
-    """The guesses that the rows of a gradient give.
+    """The guesses that follow from the rows of a gradient.
 
-    x        guesses at the whole batch, (B, n) each, pixels in float64
-    origin   the rows and the layer that they were read from, in words
-    agreed   the number of pictures of the batch that at least two rows agree on
+    x        guesses of the whole batch, (B, n) each, pixels in float64
+    origin   the rows and the layer from which the guesses were read, in words
+    agreed   the number of pictures on which at least two rows agree
     """
 
     x: list[Tensor]
@@ -41,14 +41,14 @@ class RowsFound:
 class LinearLayer(Attack):
     """x = dL/dW_j / dL/db_j: the weight's gradient is d x^T and the bias's is d, so every row of the first layer is a copy of the picture.
 
-    `estimate` selects how the copies become one picture (`attacks/_rows.py`). Without a bias in the first layer the attack starts at the
-    first layer that has one and goes back to the pixels. If no layer has a bias, it starts at the last layer, with the derivative that the
+    `estimate` selects how the copies become a picture (`attacks/_rows.py`). If the first layer has no bias, the attack starts at the
+    first layer with a bias and goes back to the pixels. If no layer has a bias, it starts at the last layer, with the derivative that the
     loss allows (`attacks/_dense.py`).
     For a batch every row is a mixture of pictures, but a row that ReLU leaves active for a single picture is a copy of that picture. The
-    answer is the pictures that most rows agree on, ordered by their labels with the last layer's gradient. If sums over fewer clients
-    arrive beside the sum over all (a ring of clients, layers that are not encrypted), their rows count too: a client with a single picture
-    sends copies of it. The attack finds the first layer by what the network computes, and undoes how the network scales and moves each
-    pixel before that layer.
+    answer is the pictures on which most rows agree, ordered by their labels with the last layer's gradient. If sums over fewer clients
+    arrive beside the sum over all clients (a ring of clients, layers that are not encrypted), their rows count too: a client with a single
+    picture sends copies of it. The attack finds the first layer by tracing the network's computation, and undoes how the network scales and
+    moves each pixel before that layer.
     Unlike the papers: least squares over the rows instead of their mean, activations other than ReLU, several classes without any bias.
     Source: Phong et al. 2018, section 3; Geiping et al. 2020, propositions 3.1 and D.1; Zhu and Blaschko 2021, theorem 1.
     """
@@ -134,7 +134,7 @@ class LinearLayer(Attack):
 
 
 def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
-    """Return pictures (B, ...) as a Snapshot with its loss ||g(x, y) - g*||^2 / ||g*||^2, where g* is the sum over all clients."""
+    """Return a Snapshot of pictures (B, ...) with the loss ||g(x, y) - g*||^2 / ||g*||^2, where g* is the sum over all clients."""
     x = as_pictures(seen, x)
     target = {name: g for name, g in seen.as_gradient().items() if OF not in name}
     replayed = seen.gradient(x, labels)
@@ -149,9 +149,10 @@ def as_pictures(seen: Observation, x: Tensor) -> Tensor:
 
 
 def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
-    """Sort pictures (B, n) into the order of their labels (B,), by the last layer's gradient; keep their order if no linear layer is last.
+    """Sort pictures (B, n) into the order of the labels (B,), by the classes that the last layer's gradient gives them.
 
-    Raises DoesNotApplyError if that gradient is not finite.
+    The order stays as it is if there is a single picture or if the last layer is not linear. Raises DoesNotApplyError if that gradient is
+    not finite.
     """
     if len(pixels) == 1 or not readable(seen):
         return pixels

@@ -1,4 +1,4 @@
-"""R-GAP: the picture computed layer by layer, from the output back, by linear equations."""
+"""R-GAP: the attack solves linear equations layer by layer, from the output back to the picture."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ from leakage.engine.matching import flatten, grey_pictures
 from leakage.engine.pixel_map import PixelMap
 from leakage.engine.with_result import WithResult
 
-MOST = 3  # explanations of the last layer's gradient that are followed if there are several outputs
+MOST = 3  # the most explanations of the last layer's gradient that are followed if there are several outputs
 BOX = 0.02  # pixels may leave [0, 1] by so much
 NOT_A_CHAIN = (
     "R-GAP needs a chain of convolutions, residual blocks, means and linear layers, the last one linear; BatchNorm with its stored "
@@ -44,20 +44,22 @@ STUCK = "From layer {} on all layers together have equations enough, but the sea
 
 @dataclass(frozen=True, kw_only=True)
 class RGap(Attack):
-    """Recursion from the last layer, a the activation: z = a^-1(x of the layer above), k = (W^T k above) * a'(z); x from linear equations.
+    """A recursion from the last layer to the first: each layer's input x follows from linear equations in the layer's weights and gradient.
 
-    A linear layer gives x by least squares over the rows of k x^T. A convolution gives gradient equations (k against dL/dw) and weight
-    equations (w * x = z), without those of a ReLU's zeros. The logit follows from <g, w> = mu l'(mu): one root for mu < 0, two for mu > 0,
-    of a hinge loss one; all are worked out, and where pixels in [0, 1] do not decide none is called the answer. The label is read from the
-    sign of the last layer's gradient; where that is not certain, from which label's equations are solved. With a bias in the last layer k
-    is its gradient; with several outputs and none, k's length is searched. "as published": float32 between layers, rows unbalanced. Of a
-    batch it finds a mixture. It imitates no protection: it takes the update for a gradient.
-    BatchNorm is folded into its convolution with the statistics that the model stores (it is sent out with them); the gradient of gamma
-    gives an equation for each filter, which follows from those of the filter's weights, that of beta checks k. A mean has outputs and no
-    weights. In a residual block f = W_n x_n + skip(x_1), x_n follows from the gradient of W_n, x_1 from what the skip and W_1 say;
-    where that does not suffice, from all equations of the block at once, by Gauss-Newton steps. "together": a layer with too few equations
-    is solved with those below it, which uses the paper's virtual constraints. At kinks that search may end beside the picture, and says so.
-    Unlike the paper: float64 and balanced rows by default; both roots; several outputs; blocks and virtual constraints, which it counts.
+    For the activation a, z = a^-1(x of the layer above) and k = dL/dz = (W^T k of the layer above) * a'(z). A linear layer gives x by
+    least squares over the rows of its gradient k x^T. A convolution gives gradient equations (k and x give dL/dw) and weight equations
+    (w * x = z), except where ReLU gives 0. The logit times the label's sign, mu, solves <g, w> = mu l'(mu) for the loss l: one root for
+    mu < 0, two for mu > 0, and one for a hinge loss. All roots are followed; if several give pixels in [0, 1], the result is called
+    undecided. The label is read from the sign of the last layer's gradient; if that is not certain, both labels are tried. If the last
+    layer has a bias, k is the bias's gradient; with several outputs and no bias, k's length is searched. Of a batch the attack finds a
+    mixture. It imitates no protection: it takes the update for a gradient.
+    BatchNorm is folded into its convolution with the statistics that the server sends with the model. The gradient of BatchNorm's weight
+    gives an equation for each filter; that of its bias checks k. In a residual block f = W_n x_n + skip(x_1), x_n follows from the gradient
+    of W_n, and x_1 from the equations of W_1 and of the skip; if these are too few, Gauss-Newton steps solve all equations of the block.
+    `system` is "balanced", or "as published" (float32 between layers, rows unbalanced), or "together": a layer with too few equations is
+    solved with the layers below it, which uses the paper's virtual constraints. At kinks that search may end beside the picture; an event
+    says so.
+    Unlike the paper: float64 and balanced rows by default; both roots; several outputs; blocks and virtual constraints are counted.
     Source: Zhu and Blaschko 2021, algorithm 1 with equations 6 to 15, appendices C and D.
     """
 
@@ -115,13 +117,13 @@ class RGap(Attack):
                 details["event"] = SHORT.format(short, of.equations, of.rank, of.unknowns) if short == layer.name else APART.format(short)
             if layer is layers[0] and best.open and best.solved:
                 details["event"] = open_layers_event(best.open.layers[-1].name, best.solved)
-            yield replace(blank, step=depth + 1, note=details, views={f"{layer.name}, {step.words}": step.x for step in steps})
+            yield replace(blank, step=depth + 1, note=details, views={f"{layer.name}, {step.title}": step.x for step in steps})
         yield self._answer(seen, read.pixels, steps, replace(blank, step=len(layers), note=note))
 
     def _last_layers(
         self, seen: Observation, last: ChainLayer, weights: Params, gradient: Params, labels: Tensor, note: dict[str, str | int | float]
     ) -> list[LastLayer]:
-        """Return every explanation of the last layer's gradient."""
+        """Return the explanations of the last layer's gradient, at most MOST if it has several outputs and no bias."""
         weight, weight_gradient, k = weights[f"{last.name}.weight"], gradient[f"{last.name}.weight"], gradient.get(f"{last.name}.bias")
         label = int(classes_of(labels)[0])
         if k is not None:
@@ -136,7 +138,10 @@ class RGap(Attack):
         return one_output(weight, weight_gradient, labels_left, lambda out: last.derivative(last.inverse(out)), loss_of(seen.model))
 
     def _answer(self, seen: Observation, pixels: PixelMap, steps: list[RecursionStep], blank: Snapshot) -> Snapshot:
-        """Return the explanation with its pixels in [0, 1] as the answer, and all explanations as views beside it."""
+        """Return a Snapshot with the first explanation that has its pixels in [0, 1] as the answer, and all explanations as views.
+
+        If no explanation has all pixels in [0, 1], the answer is the explanation that exceeds [0, 1] least.
+        """
         shown = [pixels.pixels(step.x.flatten()).view(1, *seen.batch.image_shape).to(seen.device, seen.dtype) for step in steps]
         beyond = [float(torch.maximum(-x, x - 1).max()) for x in shown]
         inside = [index for index, excess in enumerate(beyond) if excess <= BOX]
@@ -150,7 +155,7 @@ class RGap(Attack):
             note["mu"] = last_layer.mu
         x = shown[chosen].expand(seen.batch.size, -1, -1, -1)
         labels = blank.y if seen.batch.size > 1 or blank.y.dim() == 2 else torch.full_like(blank.y, last_layer.label)
-        names = [step.words for step in steps] if len(steps) > 1 else ["the answer"]
+        names = [step.title for step in steps] if len(steps) > 1 else ["the answer"]
         views = dict(zip(names, shown, strict=True))
         return Snapshot(blank.step, x, labels, distance(seen, x, labels), note, views)
 
@@ -184,7 +189,7 @@ def open_layers_event(name: str, solved: Solved) -> str:
 
 
 def distance(seen: Observation, x: Tensor, labels: Tensor) -> Tensor:
-    """Compute the relative distance ||g(x, y) - g*|| / ||g*|| between the gradient of pictures and the one received."""
+    """Compute the relative distance ||g(x, y) - g*|| / ||g*||, (), between the gradient of pictures (B, C, H, W) and the received one."""
     target = flatten(seen.as_gradient())
     relative: Tensor = (flatten(seen.gradient(x, labels)) - target).norm().detach() / target.norm()
     return relative

@@ -1,4 +1,4 @@
-"""R-GAP as the start of DLG."""
+"""R-GAP, then DLG: the attack starts DLG's search from R-GAP's answer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,10 +12,10 @@ from leakage.engine.core import Attack, Observation, Snapshot, param
 
 @dataclass(frozen=True, kw_only=True)
 class RGapDLG(Attack):
-    """L-BFGS on the squared gradient distance from R-GAP's picture; the better of the two by gradient distance is the answer.
+    """L-BFGS on the squared gradient distance, started from R-GAP's picture; the picture with the smaller distance is the answer.
 
-    Behind errors it ends where the gradient fits as well as they allow (`attacks/_polish.py`).
-    The paper takes 8 % of DLG's usual 300 steps. Unlike the paper: DLG's picture is not the answer where it is further from the gradient.
+    Behind errors in the update the search ends where the gradient fits as well as the errors allow (`attacks/_polish.py`).
+    The paper takes 8 % of DLG's usual 300 steps. Unlike the paper: if DLG's picture is further from the gradient, R-GAP's is the answer.
     Source: Zhu and Blaschko 2021, table 2.
     """
 

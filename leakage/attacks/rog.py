@@ -1,4 +1,4 @@
-"""ROG: a small picture is searched, enlarged; fewer unknowns than pixels stand noise and missing numbers."""
+"""ROG: the attack searches for a small picture and enlarges it; with fewer unknowns than pixels it resists noise and missing numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from leakage.engine.labels import rule_field
 
 @dataclass(frozen=True, kw_only=True)
 class ROG(Attack):
-    """min over z (B, C, H / factor, W / factor) in [0, 1] of D(g(up(z), y), g*), up by bicubic interpolation; Adam along a cosine.
+    """min over z (B, C, H / factor, W / factor) in [0, 1] of D(g(up(z), y), g*), where up is bicubic interpolation; Adam along a cosine.
 
-    What is searched has factor^2 times fewer unknowns than pixels, so quantised, pruned and noisy updates still decide it. No fine detail
-    can come back.
-    Unlike the paper: no network sharpens the answer afterwards, and the factor is 2 by default, as these pictures are small.
+    z has factor^2 times fewer unknowns than pixels, so quantised, pruned and noisy updates still determine it. Fine detail is not
+    reconstructed.
+    Unlike the paper: no network sharpens the answer afterwards, and the factor is 2 by default, as the pictures here are small.
     Source: Yue et al. 2023, section 4.1.
     """
 

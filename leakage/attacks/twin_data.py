@@ -1,4 +1,4 @@
-"""Twin data: a second picture with exactly the same gradient."""
+"""Twin data: the attack computes a second picture with exactly the same gradient."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ import torch
 
 from leakage.attacks._gauss_newton import LARGEST, gauss_newton
 from leakage.attacks._labels import labels_of
-from leakage.attacks._lbfgs import one_start
+from leakage.attacks._lbfgs import search_once
 from leakage.attacks.r_gap import RGap, distance, solvable_chain
 from leakage.engine.core import Attack, DoesNotApplyError, Observation, Snapshot, choice, param
 from leakage.engine.losses import loss_of
@@ -25,15 +25,15 @@ NEVER = "This network's gradients have one explanation each, so no twin: it has 
 
 @dataclass(frozen=True, kw_only=True)
 class TwinData(Attack):
-    """The picture at the other root of the logit, and DLG started near it.
+    """R-GAP's second picture, which belongs to the other root of the logit (the twin), and DLG's search started near this picture.
 
-    In a network without biases whose activations are ReLU or LeakyReLU, with one output and mu > 0, the picture x and a x have the same
-    gradient, where a = mu2 / mu1 for the two roots of mu l'(mu) = c; l is the logistic or the exponential loss. Both are worked out by
-    R-GAP, whose answer is the one that is more like a picture (less outside [0, 1]). Near the other, with noise of `noise` times its
-    deviation, DLG's distance is minimised: it ends at the twin. Gauss-Newton steps arrive in about ten; of the gallery's pictures one in
-    seven leads them astray, for where a unit changes its sign the distance jumps. L-BFGS, DLG's own, comes nearer, sticks there and creeps
-    in between. In an untrained network mu1 is small and a often 20 to 300, where L-BFGS of step 1 leaps away: unlike DLG it searches along
-    every line.
+    In a network without biases, with the activations ReLU or LeakyReLU, one output and mu > 0, the pictures x and a x have the same
+    gradient, where a = mu2 / mu1 for the two roots of mu l'(mu) = c; l is the logistic or the exponential loss. R-GAP computes both; its
+    answer is the picture that exceeds [0, 1] less, and the other picture is the twin. DLG's distance is then minimised from the twin with
+    noise of `noise` times its standard deviation, and the search ends at the twin. Gauss-Newton steps arrive after about ten; for one in
+    seven of the gallery's pictures they do not arrive, as the distance jumps where a unit changes its sign. L-BFGS, which DLG uses, comes
+    nearer, then sticks at such jumps and makes little progress between them. In an untrained network mu1 is small and a often 20 to 300,
+    where L-BFGS with step 1 diverges: unlike DLG, it searches along every line here.
     Source: Zhu and Blaschko 2021, appendix B.
     """
 
@@ -56,7 +56,7 @@ class TwinData(Attack):
     noise: float = param(0.01, 0, 1, "Noise added to the twin before the search starts, as a share of its own deviation.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        labels_of(seen, "best")  # what R-GAP needs first
+        labels_of(seen, "best")  # raises where R-GAP could not read the label
         if seen.batch.size > 1:
             raise DoesNotApplyError(OF_ONE)
         if lacking := unscalable(seen):
@@ -78,7 +78,7 @@ class TwinData(Attack):
         if self.search == "Gauss-Newton" and length <= LARGEST:
             moments = gauss_newton(seen, answer.y, begin, self.steps)
         else:
-            moments = one_start(seen, rng, labels=answer.y, steps=self.steps, begin=begin, line_search="strong_wolfe")
+            moments = search_once(seen, rng, labels=answer.y, steps=self.steps, begin=begin, line_search="strong_wolfe")
             if self.search == "Gauss-Newton":
                 yield replace(answer, note={**note, "event": LARGE.format(length)})
         last = answer
@@ -99,13 +99,13 @@ class TwinData(Attack):
 
 
 def unscalable(seen: Observation) -> str:
-    """Name the property of the network that gives x and a x different gradients for every x; "" if there is none.
+    """Return the property of the network that gives x and a x different gradients for every x, in words; "" if there is none.
 
     Raises DoesNotApplyError if the network is not a chain.
     """
     layers = solvable_chain(seen).layers
     parts = [part for layer in layers for part in layer.weighted]
-    curved = any(one.activation is not None and one.kink is None for one in (*layers, *parts))
+    curved = any(layer.activation is not None and layer.kink is None for layer in (*layers, *parts))
     biased = any(f"{part.name}.bias" in seen.received.weights or part.norm for part in parts)
     several, hinge = layers[-1].z != (1,), loss_of(seen.model) == "hinge"
     found = {"several outputs": several, "biases or norms": biased, "an activation with a curve": curved, "a hinge loss": hinge}

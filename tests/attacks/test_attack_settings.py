@@ -100,13 +100,13 @@ def test_the_adaptive_attack_on_one_step_of_admm_is_the_attack_on_fedsgd(admm: s
 
 def test_the_naive_imitation_drifts_and_leaves_the_observation_alone() -> None:
     """Called twice with one guess, the stateful imitation answers differently; the adaptive one does not."""
-    from leakage.attacks._admm import imitated
+    from leakage.attacks._admm import with_imitation
 
     x = smooth(3)
     fields = {"rate": 0.3, "penalty": 1.0}
     for assume, same in ((NAIVE, False), (Assumptions(), True)):
         seen = observed(x, protocol=Part(id="fedadmm", fields=fields), assume=assume)
-        attacker, _ = imitated(seen, stateless=False, like_with_like=False)
+        attacker, _ = with_imitation(seen, stateless=False, same_scale=False)
         first, second = attacker.gradient(x, LABELS), attacker.gradient(x, LABELS)
         assert all(torch.equal(first[name], second[name]) for name in first) == same
         assert seen.replay.simulator.state == {}

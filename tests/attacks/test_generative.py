@@ -25,7 +25,7 @@ from leakage.attacks._generative import (
     resize,
 )
 from leakage.attacks.ggl import GGL
-from leakage.attacks.gifd import chosen, deviation_of
+from leakage.attacks.gifd import choose_stage, deviation_of
 from leakage.data import generators
 from leakage.data.errors import CheckpointError
 from leakage.data.generators import FOLDER, MissingGeneratorError, find_card, verified_weights
@@ -254,10 +254,10 @@ def test_without_noise_or_behind_more_than_arrived_the_expected_distance_is_at_i
 
 def test_the_first_stage_is_kept_that_fits_as_the_truth_would() -> None:
     floor, many, few = torch.tensor(0.293), 10**9, 3000  # entries: the standard deviation is nearly 0, or 0.008
-    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], floor, many)[0] == 2  # the first within 0.298, from stage 1 on
-    assert chosen([0.30, 0.31, 0.296, 0.2, 0.1], floor, few)[0] == 1  # two standard deviations more
-    assert chosen([0.5, 0.40, 0.35, 0.38], floor, many)[0] == 2  # none: the nearest
-    assert chosen([0.001, 0.004, 0.003, 0.002], None, many)[0] == 3  # no noise: the nearest
+    assert choose_stage([0.30, 0.31, 0.296, 0.2, 0.1], floor, many)[0] == 2  # the first within 0.298, from stage 1 on
+    assert choose_stage([0.30, 0.31, 0.296, 0.2, 0.1], floor, few)[0] == 1  # two standard deviations more
+    assert choose_stage([0.5, 0.40, 0.35, 0.38], floor, many)[0] == 2  # none: the nearest
+    assert choose_stage([0.001, 0.004, 0.003, 0.002], None, many)[0] == 3  # no noise: the nearest
 
 
 # ---------------------------------------------------------------- parts

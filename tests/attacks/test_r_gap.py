@@ -223,7 +223,7 @@ def test_faint_gradient_rows_are_used_and_unknown_outputs_are_not() -> None:
         x, w = torch.rand(3, 8, 8), torch.rand(8, 3, 3, 3).requires_grad_()
         z = F.conv2d(x[None], w, padding=1, stride=2)[0]
         k = torch.randn_like(z)
-        k[1:] *= 1e-5  # far below FIRM: one filter and the weight rows alone would not suffice
+        k[1:] *= 1e-5  # far below STRONG: one filter and the weight rows alone would not suffice
         (g,) = torch.autograd.grad((z * k).sum(), w)
         found = solve_together(
             [ConvolutionEquations(w.detach(), z.detach(), torch.ones_like(z, dtype=torch.bool), k, g, stride=2, padding=1)], (8, 8)

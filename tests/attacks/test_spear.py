@@ -254,7 +254,7 @@ def test_no_label_is_used_a_granted_one_says_only_which_picture_stands_where() -
 @pytest.mark.parametrize(
     ("model", "count", "words"),
     [
-        (Part(id="mlp", fields=WIDE | {"activation": "sigmoid"}), 3, "Here Sigmoid follows, which leaves none. Choose ReLU."),
+        (Part(id="mlp", fields=WIDE | {"activation": "sigmoid"}), 3, "Here Sigmoid follows, which leaves no zeros. Choose ReLU."),
         (Part(id="lenet"), 3, "This network has no such layer. Choose the MLP with ReLU."),
         (Part(id="fcn3", fields={"activation": "relu"}), 3, "has no bias, which would say how bright each picture is"),
         (Part(id="mlp", fields=WIDE | {"width": 8}), 8, "here 8 pictures meet 8 units and 300 inputs"),

@@ -7,7 +7,7 @@ import torch
 from small_problems import altered, by_hand, generator
 
 from leakage.attacks._adam import Descent
-from leakage.attacks._lbfgs import expected_squares, fitted_squares, one_start
+from leakage.attacks._lbfgs import expected_squares, fitted_squares, search_once
 from leakage.attacks._polish import most_probable, polished, smooth_variation
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.discrepancy import expected_distance, floors_of, goal_of, left_by_fitting, slack
@@ -91,7 +91,7 @@ def test_a_search_without_a_prior_ends_where_it_has_fitted_a_share_of_its_unknow
     assert expected_squares(seen) == pytest.approx(entries * SIGMA**2)
     assert left_by_fitting(entries, PIXELS) == 0.9
     assert fitted_squares(seen) == pytest.approx(0.91 * entries * SIGMA**2)
-    *_, last = one_start(seen, generator(1), labels=torch.tensor([7]), steps=50, until=1e9)
+    *_, last = search_once(seen, generator(1), labels=torch.tensor([7]), steps=50, until=1e9)
     assert last.step == 1
     assert slack(200) == pytest.approx(0.2)
 
