@@ -78,7 +78,7 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
         return ""
     try:
         with torch.autograd.graph.disable_saved_tensors_hooks(AGAIN):
-            StatelessModel(model).at_home(x.detach().clone())
+            StatelessModel(model).with_own_weights(x.detach().clone())
     except MODEL_ERRORS:
         return AGAIN
     return ANOTHER.format(wrong[0])
@@ -98,14 +98,14 @@ def keeps_channels_last(model: nn.Module, x: Tensor) -> bool:
 
 def _twice(model: nn.Module, x: Tensor) -> str | None:
     stateless = StatelessModel(model)
-    return twice(lambda picture: stateless.at_home(picture).square().sum(), x, list(model.parameters()))
+    return twice(lambda picture: stateless.with_own_weights(picture).square().sum(), x, list(model.parameters()))
 
 
 def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
     """Return by name the derivative of cross-entropy for each parameter and for the pictures, and the logits; `weights` None: its own."""
     stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
     logits = (
-        stateless.at_home(pictures * 1) if weights is None else stateless(weights, pictures * 1)
+        stateless.with_own_weights(pictures * 1) if weights is None else stateless(weights, pictures * 1)
     )  # a copy: a forward may change the pictures in place
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
     held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}

@@ -28,7 +28,7 @@ class _Call(NamedTuple):
 def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
     """Raise ValueError with the first innermost layer that cannot be differentiated twice."""
     stateless = StatelessModel(model)
-    why = twice(lambda picture: F.cross_entropy(stateless.at_home(picture), y), x, list(model.parameters()))
+    why = twice(lambda picture: F.cross_entropy(stateless.with_own_weights(picture), y), x, list(model.parameters()))
     if why is None:
         return
     with stateless.computing():

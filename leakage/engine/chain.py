@@ -17,7 +17,7 @@ POOLS = ("avg_pool2d", "mean", "adaptive_avg_pool2d")
 
 
 class TwoClasses(nn.Module):
-    """Add a constant logit behind a network with one output z: logits (0, z), whose cross-entropy for class 1 is log(1 + exp(-z)).
+    """A layer behind a network with one output z: z (B, 1) -> logits (0, z), (B, 2); for class 1 their cross-entropy is log(1 + exp(-z)).
 
     Args:
         loss: the loss that the network is trained with, which an attacker computes too (`engine.losses`)
@@ -152,8 +152,9 @@ class _Reader:
         return Norm(name, module) if name and isinstance(module, nn.BatchNorm2d) and _stored(module) else None
 
     def block(self, number: int, readers: Sequence[int]) -> tuple[ChainLayer, int]:
-        """Return a residual block and the number of its value: convolutions, and a skip past them, whose outputs are added.
+        """Return the residual block that value `number` enters, and the number of the block's value.
 
+        In the block, `readers` begin two branches, convolutions and a skip; the block adds the outputs of both branches.
         Raises NoChainError.
         """
         branches = sorted((self.branch(reader) for reader in readers), key=len, reverse=True)

@@ -1,7 +1,7 @@
 """A layer of a chain: one linear map of a network and the activation behind it.
 
 The map is a convolution (alone, or with a BatchNorm of stored statistics folded into it), a linear layer, a mean of pixels, or a residual
-block: convolutions, and a skip past them whose output is added.
+block: the sum of convolutions and a skip.
 """
 
 from dataclasses import dataclass

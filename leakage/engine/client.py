@@ -64,10 +64,10 @@ class Gradient:
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         # With the model's current weights no exchange is needed; an exchange costs 5 % of an iteration on a small network.
-        at_home = len(weights) == len(self._parameters) and all(map(operator.is_, weights.values(), self._parameters.values()))
+        current = len(weights) == len(self._parameters) and all(map(operator.is_, weights.values(), self._parameters.values()))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _collect_loss_terms() as extra:
-                logits = rows_of(self._stateless.at_home(x) if at_home else self._stateless(weights, x), x)  # (B, K)
+                logits = rows_of(self._stateless.with_own_weights(x) if current else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
         return self._gradients(loss, weights, x, y), state
 
@@ -91,12 +91,11 @@ class Gradient:
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
             logits, extra = call(weights, x)  # (B, S, K), (S,)
-            if isinstance(self.loss, CustomLoss):  # it may mix the pictures of a batch, and vmap may not support its operations
-                loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(x.shape[1])]).sum()
-            else:
-                loss = (
-                    batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * x.shape[1]
-                )  # the sum over guesses of the mean over pictures
+            guesses = x.shape[1]
+            if isinstance(self.loss, CustomLoss):  # a custom loss may mix the pictures of a batch, and vmap may not support it
+                loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(guesses)]).sum()
+            else:  # the sum over guesses of the mean over pictures
+                loss = batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * guesses
         return self._gradients(loss + extra.sum(), weights, x, y), state
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from leakage.engine.core import generator
 
-PROBES = 4  # pictures whose computation is recorded
+PROBES = 4  # random pictures for which the computation is recorded
 WEIGHTED = ("linear", "conv2d")  # calls with weights: `Step.followed` keeps their output with its autograd graph
 
 
@@ -78,7 +78,7 @@ class Step:
 
     @property
     def layer(self) -> str | None:
-        """Name of the layer whose parameters a linear map uses; None for other steps, and where the weights come from elsewhere."""
+        """Name of the layer that has the weights of this linear map; None for other steps, and where the weights come from elsewhere."""
         return self.layer_of(1, 2) if self.function in WEIGHTED else None
 
 
@@ -159,7 +159,7 @@ class _Recorder(TorchFunctionMode):
         named: dict[str, Any],
         module: nn.Module | None = None,
     ) -> None:
-        """Record a step whose output consists of the tensors `outputs`."""
+        """Record a call as a step with the tensors `outputs` as its output."""
         enters = next((position for position, value in enumerate(given) if self.numbers.get(id(value)) == inputs[0]), -1)
         for tensor in outputs:
             self.numbers[id(tensor)] = len(self.steps) + 1
@@ -212,7 +212,7 @@ def computation(model: nn.Module, x: Tensor) -> Computation:
 
 
 class _ReachedError(Exception):
-    """Signal that the value is computed, so that the rest of the forward pass can be left out."""
+    """The value is computed: the rest of the forward pass can be left out."""
 
 
 class _Reaching(_Recorder):

@@ -122,7 +122,7 @@ class Defense(Plugin, DefenseDeclarations):
         >>> import leakage
         >>> model = nn.Sequential(nn.Flatten(), nn.Linear(16, 3))
         >>> x, y = torch.rand(1, 1, 4, 4), torch.tensor([2])
-        >>> plain, halved = (leakage.observe(model, x, y, defenses=own).received.update for own in ([], [Scaling()]))
+        >>> plain, halved = (leakage.observe(model, x, y, defenses=stack).received.update for stack in ([], [Scaling()]))
         >>> bool(torch.allclose(halved["1.weight"], plain["1.weight"] / 2))
         True
     """
@@ -159,13 +159,13 @@ class Defense(Plugin, DefenseDeclarations):
         """Return the client with this defense, as an attacker simulates it to learn which other updates might have arrived.
 
         Args:
-            client: computes a gradient that the attacker made up, whatever the pictures.
+            client: returns a gradient that the attacker made up, for any pictures.
             model: the architecture.
             step_rng: random numbers other than the client's.
             received: the update that arrived.
 
         Returns:
-            `defend` as a rule. A defense whose choice depends on the pictures repeats the choice that `received` shows.
+            `defend` as a rule. A defense that chooses by the pictures repeats the choice that `received` shows.
         """
         return self.defend(client, model, step_rng)
 

@@ -16,7 +16,7 @@ from leakage.engine.core import Observation, Params, generator
 from leakage.engine.matching import Distance, distance
 
 LEAST = 0.6  # least fraction of squared errors that a fit leaves: gradients hardly determine many of the unknowns
-DRAWS = 8  # random errors whose distances are averaged where the expected distance has no formula
+DRAWS = 8  # draws of random errors; the mean of their distances is taken where the expected distance has no formula
 KNOWN = "known from the protection: the search stops fitting at a distance of {:.2g}, where the true pictures would be on average"
 UNKNOWN = "not known: the search goes on to the end"
 

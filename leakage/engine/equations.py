@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-FIRM = 1e-3  # directions whose singular value is below this fraction of the largest are solved together with the weight rows
+STRONG = 1e-3  # directions with a singular value below this fraction of the largest are solved together with the weight rows
 SINGULAR = 1e11  # a system with a larger condition number counts as rank-deficient
 TINY = 1e-300
 LARGEST = 200_000_000  # numbers in one matrix, 8 bytes each
@@ -133,7 +133,7 @@ def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, in
     """Return the input (Ci, H, W) that several convolutions share, solved from all their equations; the first convolution has a gradient.
 
     The gradient rows are one matrix K0 for all input channels, so its singular vectors are split. Along the vectors of large singular
-    values (firm), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and
+    values (strong), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and
     the other gradient rows, which are multiplied by max|w| / max|k|. Where that system is rank-deficient, singular values give the
     solution of smallest norm.
 
@@ -142,27 +142,27 @@ def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, in
     """
     channels, (first, *_) = systems[0].w.shape[1], systems
     assert first.k is not None
-    pixels = sides[0] * sides[1]
-    _fit(
-        pixels * max(pixels, sum(len(convolution.w) * convolution.w.shape[-1] ** 2 for convolution in systems if convolution.k is not None))
-    )
+    pixels, with_gradient = sides[0] * sides[1], [convolution for convolution in systems if convolution.k is not None]
+    gradient_equations = sum(len(convolution.w) * convolution.w.shape[-1] ** 2 for convolution in with_gradient)
+    _fit(pixels * max(pixels, gradient_equations))
     most = first.k.abs().max()
-    parts = [_gradient_part(convolution, most, sides) for convolution in systems if convolution.k is not None]
+    parts = [_gradient_part(convolution, most, sides) for convolution in with_gradient]
     rows, right = torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])  # (sum of Co s^2, H W), (.., Ci)
     u, s, v = torch.linalg.svd(rows, full_matrices=False)
-    firm = s > FIRM * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
+    strong = s > STRONG * s[0] if len(s) and s[0] > 0 else torch.zeros_like(s, dtype=torch.bool)
     projected = u.T @ right  # (q, Ci)
-    along = v[firm]  # (r, H W)
-    x = along.T @ (projected[firm] / s[firm, None])  # (H W, Ci)
-    rank, condition = int(firm.sum()) * channels, float(s[firm].max() / s[firm].min()) if bool(firm.any()) else 1.0
+    along = v[strong]  # (r, H W)
+    x = along.T @ (projected[strong] / s[strong, None])  # (H W, Ci)
+    rank, condition = int(strong.sum()) * channels, float(s[strong].max() / s[strong].min()) if bool(strong.any()) else 1.0
     rest = pixels - len(along)
     if rest:
-        across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): what the firm rows leave open
+        across = torch.linalg.qr(along.T, mode="complete").Q[:, len(along) :]  # (H W, m): directions that the strong rows leave open
         ratio = first.w.abs().max() / most.clamp(min=TINY)
-        _fit(channels * rest * sum(convolution.z.numel() for convolution in systems if convolution.known.any() or convolution.sums))
+        output_equations = sum(convolution.z.numel() for convolution in systems if convolution.known.any() or convolution.sums)
+        _fit(channels * rest * output_equations)
         outputs = [_output_part(convolution, ratio, across.T.view(rest, 1, *sides), x.T.view(channels, *sides)) for convolution in systems]
-        soft = (s[~firm, None] * v[~firm]) @ across * ratio  # (q, m)
-        soft_right = projected[~firm] * ratio  # (q, Ci)
+        soft = (s[~strong, None] * v[~strong]) @ across * ratio  # (q, m)
+        soft_right = projected[~strong] * ratio  # (q, Ci)
         system = torch.cat([*(part[0] for part in outputs), _each(soft, channels)])  # (N, Ci m)
         # Without outputs, only a floor shows which rows are rounded zeros: the rows of gamma follow from the gradient rows.
         floor = 0.0 if any(bool(convolution.known.any()) for convolution in systems) else float(s[0] * ratio) / SINGULAR

@@ -96,7 +96,7 @@ class Inverter:
         for key, size in wanted.items():
             value = state.get(key)
             if value is None or value.shape != size or not bool(torch.isfinite(value).all()):
-                problem = "no" if value is None else f"{tuple(value.shape)} numbers, or such that are not finite, as"
+                problem = "no" if value is None else f"{tuple(value.shape)} numbers, or numbers that are not finite, as"
                 raise CheckpointError(f"{name}: {OTHER.format(f'{problem} {key}', tuple(size))}")
         self.mean, self.spread = state.pop(MEAN), state.pop(SPREAD)
         self.network.load_state_dict(state)

@@ -66,7 +66,7 @@ class Spectrum:
         """Return how many directions change the gradient by more than `noise`, the standard deviation of each entry's noise."""
         return int((self.values[: self.rank] > noise).sum())
 
-    def above_share(self, fraction: float) -> int:
+    def above_fraction(self, fraction: float) -> int:
         """Return how many directions change the gradient by more than noise of total length `fraction` times the gradient's length."""
         return self.above(fraction * self.gradient / math.sqrt(self.sent))
 
@@ -101,15 +101,15 @@ def spectrum(
     kept = rows if exact else WIDE * columns
     columns_of_j = torch.empty(columns, kept, dtype=torch.float32 if exact and rows > WIDE * columns else torch.float64)
     bucket, sign = torch.randint(kept, (rows,), generator=rng), 2.0 * torch.randint(2, (rows,), generator=rng).double() - 1
-    honest, start = deepcopy(model).double(), 0
-    for some in tried.split(max(1, TOGETHER // max(rows, _layer_outputs(honest, x.double())))):
+    double_model, start = deepcopy(model).double(), 0
+    for part in tried.split(max(1, TOGETHER // max(rows, _layer_outputs(double_model, x.double())))):
         if should_stop(start):
             raise StoppedError
-        piece = _columns(honest, x.double(), y, some)
+        piece = _columns(double_model, x.double(), y, part)
         kept_rows = piece if exact else torch.zeros(len(piece), kept, dtype=torch.float64).index_add_(1, bucket, piece * sign)
         columns_of_j[start : start + len(piece)] = kept_rows
         start += len(piece)
-    sent = Gradient(honest)(weights_of(honest), x.double(), y, {})[0]
+    sent = Gradient(double_model)(weights_of(double_model), x.double(), y, {})[0]
     length = math.sqrt(sum(float(part.square().sum()) for part in sent.values()))
     return Spectrum(_singular_values(columns_of_j, lambda: should_stop(columns)), exact, x.numel(), rows, length)
 
@@ -135,9 +135,9 @@ def _layer_outputs(model: nn.Module, x: Tensor) -> int:
     return sum(counts)
 
 
-def _columns(honest: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Tensor:
+def _columns(double_model: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Tensor:
     """Return J times each of the directions: (count, rows), float64."""
-    client, weights, count = Gradient(honest), weights_of(honest), len(directions)
+    client, weights, count = Gradient(double_model), weights_of(double_model), len(directions)
     with forward_ad.dual_level(), quiet_forward_mode():
         moved = forward_ad.make_dual(x.expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]
         update = client.each(weights, moved, y.expand(count))

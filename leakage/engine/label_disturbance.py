@@ -26,8 +26,8 @@ class Disturbance:
             off
         bias_limited: the same for the bias
         uneven: whether the columns' sums are too large to be noise: entries were scaled individually
-        deviation: standard deviation of noise that would explain the columns' sums; 0 where entries are missing or cut off, and where
-            rounding explains the sums. Alternatively, that of noise that would explain contradictory readings (`RehearsalSetup.explain`)
+        deviation: standard deviation of noise that would explain the columns' sums, or contradictory readings (`RehearsalSetup.explain`);
+            0 where entries are missing or cut off, and where rounding explains the sums
         shortest: least fraction of its length that the gradient may have kept before noise was added. A protection that adds noise usually
             limits the length first; where most of an update is noise, its length does not show that
     """
@@ -49,23 +49,22 @@ class Disturbance:
             last: the last layer.
             plain: whether its outputs are the logits. If an activation follows, the columns' sums show nothing and are left out.
         """
-        there = last.weight_gradient != 0
-        inside = there[there.any(1)][:, there.any(0)]  # a class or a feature may be 0 by itself
-        lacks = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
-        lacks = lacks or (last.bias is not None and bool(((last.bias == 0) & there.any(1)).any()))
-        zeros = 1 - float(there[:, there.any(0)].double().mean()) if lacks else 0.0
-        lacking = 0.0 if last.bias is None or not lacks else float((last.bias == 0).double().mean())
-        scattered = lacks and _scattered(there)
+        nonzero = last.weight_gradient != 0
+        inside = nonzero[nonzero.any(1)][:, nonzero.any(0)]  # a class or a feature may be 0 by itself
+        has_zeros = inside.numel() > 0 and 1 - float(inside.double().mean()) >= FEW
+        has_zeros = has_zeros or (last.bias is not None and bool(((last.bias == 0) & nonzero.any(1)).any()))
+        zeros = 1 - float(nonzero[:, nonzero.any(0)].double().mean()) if has_zeros else 0.0
+        bias_zeros = 0.0 if last.bias is None or not has_zeros else float((last.bias == 0).double().mean())
+        scattered = has_zeros and _scattered(nonzero)
         limited, bias_limited = _limited(last.weight_gradient), 0.0 if last.bias is None else _limited(last.bias.unsqueeze(1))
-        off, usual = (
-            float(last.weight_gradient.double().sum(0).square().mean().sqrt()),
-            float(last.weight_gradient.double().square().mean().sqrt()),
-        )
-        deviation = off / len(last.weight_gradient) ** 0.5 if plain and not (lacks or limited) and off > ROUNDING * usual else 0.0
+        entries = last.weight_gradient.double()
+        column_sum, usual = float(entries.sum(0).square().mean().sqrt()), float(entries.square().mean().sqrt())  # root mean squares
+        noisy = plain and not (has_zeros or limited) and column_sum > ROUNDING * usual
+        deviation = column_sum / len(entries) ** 0.5 if noisy else 0.0
         uneven = deviation > AT_MOST * usual
         deviation = 0.0 if uneven else deviation
         shortest = SHORTEST if deviation**2 > usual**2 / 2 else 1.0
-        return Disturbance(zeros, lacking, scattered, limited, bias_limited, uneven, deviation, shortest)
+        return Disturbance(zeros, bias_zeros, scattered, limited, bias_limited, uneven, deviation, shortest)
 
     @property
     def none(self) -> bool:
@@ -97,19 +96,19 @@ def intact(last: Head, *, plain: bool = True) -> bool:
 
 
 def _pruned(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with the smallest fraction of them set to 0."""
+    """Return the values with this fraction of them, the smallest, set to 0."""
     dropped = round(fraction * values.numel())
     if dropped == 0:
         return values
     return values * (values.abs() > values.abs().flatten().kthvalue(min(dropped, values.numel())).values)
 
 
-def _scattered(there: Tensor) -> bool:
+def _scattered(nonzero: Tensor) -> bool:
     """Return whether the nonzero entries (K, D) scatter over classes and features as if drawn at random (index of dispersion)."""
-    fraction = float(there.double().mean())
+    fraction = float(nonzero.double().mean())
     return 0 < fraction < 1 and all(
         abs(float(lines.double().sum(1).var()) / (lines.shape[1] * fraction * (1 - fraction)) - 1) < 4 * (2 / len(lines)) ** 0.5
-        for lines in (there, there.T)
+        for lines in (nonzero, nonzero.T)
     )
 
 
@@ -120,7 +119,7 @@ def _limited(values: Tensor) -> float:
 
 
 def _cut(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with the largest fraction of them limited to the size of the smallest of these."""
+    """Return the values with this fraction of them, the largest, clamped to the size of the smallest value among these."""
     count = round(fraction * values.numel())
     if count == 0:
         return values

@@ -1,7 +1,7 @@
 """Readings of an update's last layer for each class, which grow or fall with the class's count; and the linear fit from readings to counts.
 
 Row c of the weight's gradient is (1/B) sum_b (p_bc - [y_b = c]) h_b, about (pbar_c - n_c / B) h with the batch's mean feature h. So every
-entry of the row carries the same information as the bias. Which of these readings survive a protection, and how well, `fit` finds out.
+entry of the row carries the same information as the bias. `fit` finds out which of these readings survive a protection, and how well.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ RIDGE = 1e-6
 ORDINAL = 8  # number of last readings that a protection does not change when it scales some rows or entries
 FOLDS = 4  # of the cross-validation over rehearsals
 UNLIKE = 0.01  # fraction of every reading's variance that is independent of the other readings
-RESEMBLES = 0.1  # of the largest weight of a rehearsal: rehearsals of a smaller weight do not resemble the update
+RESEMBLES = 0.1  # rehearsals with a weight below this fraction of the largest weight do not resemble the update
 LEAST = 1e-4  # least variance of a count: no count is known better than to 0.01
 
 
@@ -101,7 +101,7 @@ def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
     the shrinkage: Copas 1983, section 3.
 
     Args:
-        given: evidence (S, K, F), whose last reading is 1.
+        given: evidence (S, K, F); the last of the F readings is 1.
         counts: (S, K).
         likeness: the weight of each rehearsal, (S,).
     """

@@ -45,11 +45,8 @@ def head(seen: Observation) -> Head:
     """Return the last layer as the server knows it; a single output z for two classes becomes two rows, for the logits (0, z)."""
     weight, bias = last_layer(seen)
     gradient = seen.as_gradient()
-    layer_weight, weight_gradient, rows = (
-        seen.received.weights[weight].detach(),
-        gradient[weight].detach(),
-        gradient[bias].detach() if bias else None,
-    )
+    layer_weight, weight_gradient = seen.received.weights[weight].detach(), gradient[weight].detach()
+    rows = gradient[bias].detach() if bias else None
     if len(layer_weight) == seen.batch.num_classes:
         return Head(layer_weight, weight_gradient, rows)
     return Head(

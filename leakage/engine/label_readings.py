@@ -37,14 +37,11 @@ def read_counts(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_
 
     Only the last ORDINAL readings are used where they contradict each other less than all readings do and expect more labels to be right.
     """
-    all_readings, last_readings = (
-        _read(replace(rehearsals, evidence=rehearsals.evidence[..., k:]), weights, received[:, k:], batch_size) for k in (0, -ORDINAL)
-    )
-    return (
-        last_readings
-        if last_readings[1].usual < all_readings[1].usual and likeliest(last_readings[0])[1] > likeliest(all_readings[0])[1]
-        else all_readings
-    )
+    whole = _read(rehearsals, weights, received, batch_size)
+    ordinal = replace(rehearsals, evidence=rehearsals.evidence[..., -ORDINAL:])
+    last = _read(ordinal, weights, received[:, -ORDINAL:], batch_size)
+    fewer_contradictions = last[1].usual < whole[1].usual
+    return last if fewer_contradictions and likeliest(last[0])[1] > likeliest(whole[0])[1] else whole
 
 
 def _read(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:

@@ -123,8 +123,8 @@ class RehearsalSetup:
     def explain(self, logit_gains: Tensor) -> Rehearsed:
         """Return rehearsals with the least noise that explains the contradictions between the update's readings.
 
-        A noise explains them where the readings contradict each other no more than those of some rehearsal. If no noise does, the least
-        noise is taken whose contradictions are within the factor NEARLY of the smallest.
+        A noise explains the contradictions where the update's readings contradict each other no more than those of some rehearsal. If no
+        noise does, the least noise with contradictions within the factor NEARLY of the smallest is taken.
         """
         start, tested = self.disturbance, list[tuple[Misfit, Disturbance, Rehearsed]]()
         usual = float(self.weight_gradient[self.weight_gradient != 0].square().mean().sqrt())
@@ -147,16 +147,14 @@ class RehearsalSetup:
             return self.disturbance.apply(factor * weight_gradient, None if rows is None else factor * rows, seed)
         weight, bias = self.names
         whole = len(self.other_layers[weight]) == self.size
-        last_layer_gradients = {weight: z.unsqueeze(2) * h.unsqueeze(1) if whole else weight_gradient.unsqueeze(0)}
-        last_layer_gradients |= {bias: z if whole else z.mean(0, keepdim=True)} if bias else {}
-        last_layer_gradients = {
-            name: g[:, -self.other_layers[name].shape[1] :].to(self.other_layers[name]) for name, g in last_layer_gradients.items()
-        }  # a single output is class 1
-        ratio = last_layer_gradients[weight].flatten(1).norm(dim=1) / self.other_layers[weight].flatten(1).norm(dim=1).clamp(
-            min=1e-30
-        )  # (B,) or (1,)
+        last_gradients = {weight: z.unsqueeze(2) * h.unsqueeze(1) if whole else weight_gradient.unsqueeze(0)}
+        last_gradients |= {bias: z if whole else z.mean(0, keepdim=True)} if bias else {}
+        outputs = self.other_layers[weight].shape[1]  # a single output is class 1
+        last_gradients = {name: g[:, -outputs:].to(self.other_layers[name]) for name, g in last_gradients.items()}
+        length, other_length = (gradients[weight].flatten(1).norm(dim=1) for gradients in (last_gradients, self.other_layers))
+        ratio = length / other_length.clamp(min=1e-30)  # (B,) or (1,)
         others = {name: g * ratio.view(-1, *[1] * (g.dim() - 1)) for name, g in self.other_layers.items()}
-        got = rehearse({**others, **last_layer_gradients}, seed)
+        got = rehearse({**others, **last_gradients}, seed)
         weight_gradient, rows = _exact(got[weight]), _exact(got[bias]) if bias else None
         if len(weight_gradient) == 1:
             weight_gradient, rows = torch.cat([-weight_gradient, weight_gradient]), None if rows is None else torch.cat([-rows, rows])

@@ -172,10 +172,10 @@ def _parts(call: _Call) -> list[Tensor]:
 def _derivatives(logits: Tensor, of: list[Tensor], v: Tensor) -> list[Tensor | None]:
     """Return the derivatives of <v, logits> by the tensors `of`; None for a tensor without derivatives."""
     followed = [value for value in of if value.requires_grad]
-    result = iter(
-        torch.autograd.grad(logits, followed, v, retain_graph=True, allow_unused=True) if logits.requires_grad and followed else ()
-    )
-    return [next(result, None) if value.requires_grad else None for value in of]
+    if not followed or not logits.requires_grad:
+        return [None] * len(of)
+    result = iter(torch.autograd.grad(logits, followed, v, retain_graph=True, allow_unused=True))
+    return [next(result) if value.requires_grad else None for value in of]
 
 
 def _same(result: Tensor | None, expected: Tensor) -> bool:
@@ -184,7 +184,7 @@ def _same(result: Tensor | None, expected: Tensor) -> bool:
 
 @contextmanager
 def _watched(model: nn.Module) -> Iterator[list[_Call]]:
-    """Record, within the block, the calls of linear layers whose inputs are a row for each picture, in their order."""
+    """Record, within the block, the calls of linear layers that get a row for each picture, (B, D), in their order."""
     calls = list[_Call]()
 
     def note(name: str, layer: nn.Linear, entered: Tensor, answer: Tensor) -> Tensor:

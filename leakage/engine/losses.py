@@ -1,4 +1,4 @@
-"""The loss of which a client sends the gradient: cross-entropy, or another loss of a network with one output."""
+"""The loss that a client minimizes: cross-entropy, another loss of a network with one output, or a loss passed to the API."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -144,7 +144,7 @@ def start(kind: str, seen: Observation, rng: torch.Generator) -> Tensor:
 
 
 def grey_pictures(seen: Observation) -> Tensor:
-    """Return pictures (B, C, H, W) whose pixels are all 0.5, the guess of an attack that found nothing."""
+    """Return pictures (B, C, H, W) with all pixels 0.5, the guess of an attack that found nothing."""
     return torch.full(seen.batch.shape, 0.5, device=seen.device, dtype=seen.dtype)
 
 

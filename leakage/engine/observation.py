@@ -43,8 +43,8 @@ class Round:
     Args:
         weights: what the client received
         update: what it sent
-        state: what it carried before this round, as far as the server can compute that (`Protocol.infer_state`); in
-            `Transcript.history` only the attacked round has it
+        state: the client's state before this round, as far as the server can compute that (`Protocol.infer_state`); in
+            `Transcript.history` only the attacked round has a state
         count: number of the client's pictures
     """
 
@@ -115,11 +115,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The messages between the server and the client: what it sent and what it received.
+    """The messages between the server and the client: what the server sent, and what it received.
 
     Args:
         weights: the weights that the client received in the attacked round, by parameter
-        update: what the client sent in that round, as the attacker reads it; for a naive attacker: what it takes for the gradient
+        update: what the client sent in that round, as the attacker reads it; for a naive attacker: what this attacker takes for the
+            gradient
         history: every round that the server has watched, as it arrived
     """
 
@@ -152,10 +153,11 @@ class ProtectionKnowledge:
     """What the attacker knows of the protections between the pictures and the update.
 
     Args:
-        adaptive: True: it knows protocol and protections and imitates them; False: it takes what was sent for the gradient of FedSGD
+        adaptive: True: the attacker knows protocol and protections and imitates them; False: the attacker takes the update for the gradient
+            of FedSGD
         entry_weights: how much each entry of the update counts when gradients are compared, by parameter; unnamed parameters count 1
-        errors: the expected squared error of each entry of `Observation.as_gradient()`, by parameter, of its shape or (): its difference
-            from `Observation.gradient` of the true pictures. {} where that is exact; None where the attacker does not know
+        errors: the expected squared difference between `Observation.as_gradient()` and `Observation.gradient` of the true pictures, for
+            each entry, by parameter, of its shape or (). {} where the replay is exact; None where the attacker does not know
         latents: random numbers of the client that an attack may search along with the pictures: buffers of the model by name. The replay
             differentiates in them, and the attack writes what it found into them
     """

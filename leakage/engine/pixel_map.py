@@ -10,7 +10,7 @@ from leakage.engine.computation import reached
 from leakage.engine.core import generator
 
 BASE = 256  # the index of a pixel is written as digits of this base, each a shade of grey
-DRAWN = 3  # random pictures of each of two batches, whose outputs must be as predicted
+DRAWN = 3  # random pictures in each of two batches; the map must predict their outputs
 
 
 @dataclass(frozen=True)

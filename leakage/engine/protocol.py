@@ -35,7 +35,7 @@ class Protocol(Plugin, ProtocolDeclarations):
 
     @property
     def members(self) -> int:
-        """The number of clients whose updates the server receives as one update."""
+        """The number of clients that the server receives a single update from, such as the sum of their updates."""
         return 1
 
     def merge_clients(self, clients: Sequence[Client]) -> Client:

@@ -7,7 +7,7 @@ from leakage.engine.core import Params
 
 
 class RandomLayer(nn.Module):
-    """A layer whose buffers are zeros at the server; a client replaces them by random values, drawn for every picture."""
+    """A layer with buffers that are zeros at the server; a client replaces them by random values, drawn for every picture."""
 
     def draw(self, pictures: int, rng: torch.Generator) -> dict[str, Tensor]:
         """Draw the buffers of a client with this number of pictures, by the names of the buffers in this layer."""

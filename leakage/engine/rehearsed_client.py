@@ -10,7 +10,7 @@ from leakage.engine.federation import Federation
 
 
 def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params, received: Params, *, seed: int) -> Client:
-    """Build a client whose picture number y has the gradient in row y of `gradients`, protected with the randomness of another seed.
+    """Build a client that returns given gradients in place of its pictures' gradients, protected with the randomness of another seed.
 
     Args:
         federation: the protocol and the protections of the client

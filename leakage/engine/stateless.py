@@ -44,7 +44,7 @@ class StatelessModel:
             logits: Tensor = functional_call(self.model, weights, (x,), tie_weights=False)
         return logits
 
-    def at_home(self, x: Tensor) -> Tensor:
+    def with_own_weights(self, x: Tensor) -> Tensor:
         """Compute the logits (B, K) of pictures x (B, C, H, W) with the model's own weights."""
         with self.computing():
             logits: Tensor = self.model(x)
@@ -85,7 +85,7 @@ def _dense(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 class TwiceDifferentiable(TorchFunctionMode):
-    """A context that computes Hardsigmoid as min(max(x + 3, 0), 6) / 6, and embeddings with dense gradients.
+    """A context in which torch computes Hardsigmoid as min(max(x + 3, 0), 6) / 6, and embeddings with dense gradients.
 
     The outputs are the same. torch has no second derivative of its Hardsigmoid, and few operations for sparse gradients.
     """

@@ -98,13 +98,13 @@ def _of_one_client(federation: Federation, sent: Sent, received: Received) -> Pa
     for number, (pictures, leaf) in enumerate(sent.steps):
         single = received.single and len(sent.steps) == 1
         step = replace(received, update={n: g.detach() for n, g in gradient.items()}, pictures=pictures, step=number, single=single)
-        for name, variance in _through(federation, "gradient", {}, step).items():
+        for name, variance in _variances_behind(federation, "gradient", {}, step).items():
             (leaf_gradient,) = torch.autograd.grad(sent.update[name], leaf[name], retain_graph=True)
             total[name] = total.get(name, torch.zeros(())) + leaf_gradient.square().to(variance) * variance
-    return _through(federation, "update", total, replace(received, update=whole, pictures=sent.pictures))
+    return _variances_behind(federation, "update", total, replace(received, update=whole, pictures=sent.pictures))
 
 
-def _through(federation: Federation, stage: str, incoming: Params, received: Received) -> Params:
+def _variances_behind(federation: Federation, stage: str, incoming: Params, received: Received) -> Params:
     """Compute the variances behind the protections of a stage, given those before them. Raises _UnknownError."""
     for protection in federation.protections:
         if protection.defense.stage == stage:

@@ -56,7 +56,7 @@ def put(model: nn.Module, state: Params, name: str) -> None:
     unknown = next((key for key in state if key not in present), None)
     missing = next((key for key in present if key not in state), None)
     if unknown or missing:
-        what = f"it has {unknown!r}, which the model has not" if unknown else f"the model has {missing!r}, which it has not"
+        what = f"the file has {unknown!r}, the model does not" if unknown else f"the model has {missing!r}, the file does not"
         raise CheckpointError(f"{name} is of another architecture: {what}. Choose the model that its card names.")
     for key, value in state.items():
         if value.shape != present[key].shape:

@@ -66,7 +66,7 @@ def in_numbers(found: Spectrum) -> GradientRank:
         sent=found.sent,
         condition=found.condition if math.isfinite(found.condition) else None,
         exact=found.exact,
-        above=tuple(NoiseCount(share=share, directions=found.above_share(share)) for share in NOISES),
+        above=tuple(NoiseCount(share=share, directions=found.above_fraction(share)) for share in NOISES),
     )
 
 

@@ -121,9 +121,9 @@ def test_a_file_that_is_no_safetensors_file_is_a_sentence_though_its_hash_is_rig
 
 def test_another_architecture_and_another_shape_are_sentences(home: Path) -> None:
     state = lenet().state_dict()
-    with pytest.raises(CheckpointError, match=r"it has 'fc.weight', which the model has not"):
+    with pytest.raises(CheckpointError, match=r"the file has 'fc.weight', the model does not"):
         put(lenet(), {**state, "fc.weight": torch.ones(1)}, "it")
-    with pytest.raises(CheckpointError, match=r"the model has 'conv1.bias', which it has not"):
+    with pytest.raises(CheckpointError, match=r"the model has 'conv1.bias', the file does not"):
         put(lenet(), {name: value for name, value in state.items() if name != "conv1.bias"}, "it")
     with pytest.raises(CheckpointError, match=r"conv1.weight is \(12, 1, 5, 5\) there and \(12, 3, 5, 5\) here"):
         put(lenet(), lenet((1, 32, 32)).state_dict(), "it")
