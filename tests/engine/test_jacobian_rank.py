@@ -88,7 +88,7 @@ def test_noise_as_long_as_a_share_of_the_gradient_is_spread_over_all_numbers_tha
     error, length = (torch.softmax(model(x).detach(), 1) - F.one_hot(LABEL, 4)).double().norm(), float(x.double().norm())
     assert (found.sent, found.gradient) == (192, pytest.approx(float(error) * length))
     share = 192**0.5 / length  # noise of |e| in every number
-    assert found.above_fraction(0.999 * share) - found.above_share(1.001 * share) == 44
+    assert found.above_fraction(0.999 * share) - found.above_fraction(1.001 * share) == 44
 
 
 def test_random_directions_find_a_short_rank_and_else_are_all_seen() -> None:
