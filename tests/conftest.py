@@ -1,4 +1,4 @@
-"""What all tests share: one thread, a home of their own, and the word on whether the real data sets are here."""
+"""Fixtures of all tests: one thread, a temporary home, and a report on whether the real data sets are present."""
 
 import os
 import tempfile

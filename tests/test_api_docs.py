@@ -1,4 +1,4 @@
-"""The API's documentation: every public part says what goes in, what comes out and what is refused, and a page is made of it."""
+"""The API's documentation: every public part has arguments, results and errors, and a page shows it."""
 
 import inspect
 import subprocess

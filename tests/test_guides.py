@@ -1,4 +1,4 @@
-"""The guides: CONTRIBUTING fits one screen and is true of the code, the example of a plug-in runs, and every decision has its record."""
+"""The guides: CONTRIBUTING fits one screen and is true of the code, the example of a plug-in runs, every decision has its file."""
 
 import dataclasses
 import inspect

@@ -1,4 +1,4 @@
-"""The image and the class server: what is copied, and what can be set."""
+"""The image and the class server: which files are copied, and which settings exist."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What a container may use of the machine, read from files as Linux writes them: cgroups of version 1, version 2 and both."""
+"""The limits of a container, read from files as Linux writes them: cgroups of version 1, version 2 and both."""
 
 import os
 from pathlib import Path

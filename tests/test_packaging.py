@@ -1,4 +1,4 @@
-"""What `pip install .` brings: where it lies, where its runs lie, what it needs, and its command."""
+"""The installed package: its files, its data folder, its dependencies, and its command."""
 
 import inspect
 import os

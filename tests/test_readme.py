@@ -1,4 +1,4 @@
-"""The examples of the README and of the guide to the Python API run as they stand there."""
+"""The examples of the README and of the guide to the Python API run unchanged."""
 
 import re
 

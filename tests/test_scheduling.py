@@ -1,4 +1,4 @@
-"""A covering has every pair of values, the grid the rest; collecting builds no network, and who starts processes says so."""
+"""A covering has every pair of values, the grid the rest; collection builds no network, and tests that start processes say so."""
 
 from collections.abc import Callable
 from itertools import combinations, product

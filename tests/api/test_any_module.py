@@ -1,4 +1,4 @@
-"""What a person's forward sees is what it would see without us; how an update or constants are written does not matter."""
+"""The model in an attack computes what it computes by itself, however updates and constants are written."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""`leakage.attack` on models and data of one's own: pictures, or an update alone; the model comes back unchanged."""
+"""`leakage.attack` on a user's model and data: with pictures or with an update alone; the model is unchanged afterwards."""
 
 import copy
 import subprocess

@@ -1,4 +1,4 @@
-"""Beside an update alone: what is declared wrongly is said, with what would fit better; what is right, or noisy, is not accused."""
+"""Attacks on an update alone: wrong declarations get a warning and a better suggestion; right or noisy ones get none."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a client minimises: any function of logits and labels, and mixed labels; what cannot work is refused with a sentence."""
+"""The argument `loss`: any function of logits and labels, and mixed labels; impossible losses are refused with a message."""
 
 from collections.abc import Callable
 from typing import Any

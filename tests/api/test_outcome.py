@@ -1,4 +1,4 @@
-"""What a call comes to as a value: printed in a line, compared entry by entry; how far it is; and under which modes of torch it works."""
+"""The Result of an attack as a value: one line in print, comparison entry by entry, progress, and torch's gradient modes."""
 
 import inspect
 import sys

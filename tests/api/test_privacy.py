@@ -1,4 +1,4 @@
-"""Epsilon in what an attack comes to: value, delta, for whom and on what assumption."""
+"""Epsilon in the Result of an attack: value, delta, what it protects and on which assumption."""
 
 import math
 import sys

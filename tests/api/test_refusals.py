@@ -1,4 +1,4 @@
-"""What cannot be attacked is refused with a sentence that says what was wrong, and which layer it is."""
+"""Settings that cannot be attacked are refused with a message that names the fault and the layer."""
 
 from typing import Any
 

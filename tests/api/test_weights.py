@@ -1,4 +1,4 @@
-"""A client that trains needs the model with other weights than its own: it computes with these alone, or is refused."""
+"""A training client needs the model with other weights: the model computes with these weights alone, or is refused."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""A zoo of models as people write them: each is attacked as its forward computes it, or refused with one sentence; none is changed."""
+"""A zoo of users' models: each is attacked as its forward computes it, or refused with one message; none is changed."""
 
 import copy
 from typing import Any

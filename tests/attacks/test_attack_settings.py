@@ -1,4 +1,4 @@
-"""Attacks on federated settings: who replays what the client did succeeds, who takes the update for a gradient does not."""
+"""Attacks on federated settings: a replay of the client succeeds, an attack that takes the update for a gradient does not."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What an attack has found it keeps: behind noise no search goes on until it shows the noise."""
+"""An attack keeps what it has found: behind noise no search goes on until it fits the noise."""
 
 import pytest
 import torch

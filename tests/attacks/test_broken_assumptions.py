@@ -1,4 +1,4 @@
-"""Closed forms on random networks that break an assumption of theirs: nothing false is proved, and what does not apply says so.
+"""Closed-form attacks on random networks outside their assumptions prove nothing false, and say when they do not apply.
 
 Each network draws, by its seed, how pixels enter, the layers, the nonlinearity and how it is written, and what stands between the layers.
 """

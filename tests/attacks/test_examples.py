@@ -1,4 +1,4 @@
-"""Searches that start from another picture of the class: which one each guess takes, and where every search begins."""
+"""Searches that start from another picture of the class: the example of each guess, and the start of every search."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""H-GAP, R-GAP followed by DLG, and twin data: what they choose, and that they say which."""
+"""H-GAP, R-GAP followed by DLG, and twin data: which picture they choose, and that they say so."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""GGL and GIFD: what a generator can produce is found, stage by stage; what it cannot is not; and bad weights are a sentence."""
+"""GGL and GIFD find what a generator can produce, stage by stage, and nothing else; wrong weights give a message."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Learning to Invert: a trained network reads updates, not habits; what is shipped is what its card says; every fault has its sentence."""
+"""Learning to Invert: the network reads updates, shipped networks fit their cards, and every fault has a message."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The bias attack: exact wherever the mathematics says so, as noisy as it says under noise, and a sentence where it cannot work."""
+"""The bias attack: exact where the mathematics says so, as noisy as predicted under noise, and a message where it cannot work."""
 
 import re
 

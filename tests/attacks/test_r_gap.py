@@ -1,4 +1,4 @@
-"""R-GAP: exact pictures from one gradient, both roots of the logit, what it says where the equations do not suffice."""
+"""R-GAP: exact pictures from one gradient, both roots of the logit, and messages where the equations do not suffice."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""R-GAP through folded BatchNorm, means of pixels and skips: five networks drawn at random, and every mechanism by itself."""
+"""R-GAP through folded BatchNorm, mean pooling and skips: five random networks, and every mechanism by itself."""
 
 import math
 import random

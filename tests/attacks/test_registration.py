@@ -1,4 +1,4 @@
-"""Guesses that are laid onto each other before they are compared: shifts by hand, means of three, and what the search makes of them."""
+"""Registration of guesses before their comparison: shifts by hand, means of three, and the effect on the search."""
 
 import pytest
 import torch

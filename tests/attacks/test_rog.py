@@ -1,4 +1,4 @@
-"""ROG: a small picture, enlarged, is what is searched."""
+"""ROG searches a small picture, which it enlarges."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""SME: at alpha 0 it is Inverting Gradients on the mean gradient; alpha goes where the gradient points as the weights have moved."""
+"""SME: at alpha 0 it is Inverting Gradients on the mean gradient; alpha follows the gradient along the change of the weights."""
 
 import pytest
 import torch

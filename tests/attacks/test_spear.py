@@ -1,4 +1,4 @@
-"""SPEAR: whole batches, exactly; what it says of its own answer; and a sentence wherever it cannot work."""
+"""SPEAR: whole batches exactly, its statements on its own answer, and a message wherever it cannot work."""
 
 import re
 from itertools import islice

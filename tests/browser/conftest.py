@@ -1,4 +1,4 @@
-"""A real dashboard with a home of its own, and a real browser."""
+"""A real dashboard with its own home folder, and a real browser."""
 
 import os
 import signal

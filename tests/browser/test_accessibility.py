@@ -1,4 +1,4 @@
-"""WCAG 2.2 AA: axe on every kind and phase of the reader's pages and on our own parts of the others, and by hand what axe does not see."""
+"""WCAG 2.2 AA: axe on every kind of page of the reader and on our parts of other pages, and tests of what axe does not see."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The question of somebody who decides, asked and answered; of four phones and a little noise Ask and Compare both say that it leaks."""
+"""The page Ask in a real browser: for four phones and a little noise, Ask and Compare both say that it leaks."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What was measured beforehand, computed again on the page: clipping, noise and sums read the same. Minutes; needs CIFAR-10."""
+"""Precomputed results, computed again on the page: clipping, noise and sums agree. Minutes; needs CIFAR-10."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Four protections side by side: they stream, one play head moves all, the table fills, and the report opens without a network."""
+"""Four protections side by side: live pictures, one scrubber for all, a table, and a report that opens without a network."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The front door in a real browser: what a newcomer sees in the first ten seconds, and where it leads."""
+"""The front page in a real browser: what a newcomer sees in the first ten seconds, and where it leads."""
 
 import re
 

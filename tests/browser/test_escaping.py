@@ -1,4 +1,4 @@
-"""Texts from outside on real pages: they read as they were written, and nothing of them becomes a link, a picture, an icon or a formula."""
+"""Texts from outside on real pages are shown as written, and become no link, picture, icon or formula."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a visitor does, in a real browser against a real server, dispatcher and worker."""
+"""A visit to the Lab in a real browser, with a real server, dispatcher and worker."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The lessons as a reader meets them: first picture, a lesson walked by keyboard, nothing before a guess, phones, and a hall."""
+"""The lessons in a real browser: first picture, a lesson by keyboard, nothing before a guess, phones, and a lecture hall."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The components' scripts in a real browser: below a base path, after failures, and when the page is left."""
+"""The components' scripts in a real browser: below a base path, after failures, and when a visitor leaves the page."""
 
 import re
 from urllib.parse import urlsplit

@@ -1,4 +1,4 @@
-"""What people who tried the program asked for, in a real browser: one word for one result, a wait that counts down, runs with names."""
+"""Wishes of people who tried the program, in a real browser: one word for a result, a countdown, names of runs."""
 
 import re
 from pathlib import Path

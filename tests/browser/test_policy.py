@@ -1,4 +1,4 @@
-"""In a real browser: the content security policy stops what is not ours and nothing of what is, and the page that asks for a password."""
+"""The content security policy in a real browser blocks foreign content and none of ours; and the login page."""
 
 import threading
 from collections.abc import Iterator

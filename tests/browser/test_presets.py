@@ -1,4 +1,4 @@
-"""The presets of the lab: two stand in the row, the others in a menu, which closes when one of them is chosen."""
+"""The presets of the Lab: two in the row, the others in a menu that closes after a choice."""
 
 from urllib.parse import parse_qs, urlsplit
 

@@ -1,4 +1,4 @@
-"""The projector view of Lab and Compare: one run, two runs, four and eight arms, read from the last row."""
+"""The projector view of Lab and Compare: one, two, four and eight runs, readable from the last row."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""On a phone the guess is in view beside the private picture, and a what-if keeps the run that it was asked of in view."""
+"""On a phone the guess is in view beside the private picture, and a what-if beside its first run."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The folder of `make site`, opened from a disk with the network blocked; and its pages on paper."""
+"""The folder of `make site`, opened from a disk with the network blocked; and its printed pages."""
 
 import re
 from collections.abc import Iterator

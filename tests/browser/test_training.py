@@ -1,4 +1,4 @@
-"""An attacker is trained from the page Training, watched, and stopped."""
+"""The training of an attacker on the page Training: start, progress and stop."""
 
 import re
 

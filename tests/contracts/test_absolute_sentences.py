@@ -1,4 +1,4 @@
-"""Every sentence that says no, every, only, always and the like is backed: docs/absolute_sentences.md lists what by, and it holds."""
+"""Every sentence with no, every, only, always and the like has its support in docs/absolute_sentences.md, and the support holds."""
 
 import json
 import re

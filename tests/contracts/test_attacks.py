@@ -1,4 +1,4 @@
-"""Every attack keeps the contract of `Attack` on tiny problems; the shipped ones find the picture, and say when they do not."""
+"""Every attack keeps the contract of `Attack` on tiny problems; attacks that ship find the picture, and say when they do not."""
 
 from contextlib import suppress
 from functools import cache

@@ -1,4 +1,4 @@
-"""No text of the product claims safety from a failed attack: pages, scripts, templates, reports, prepared experiments, plug-ins, guides."""
+"""No text of the product claims safety from a failed attack: pages, scripts, templates, reports, experiments, plug-ins, guides."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""A commit's subject reads `area: verb object`: the hook's configuration takes good subjects and refuses others."""
+"""The commit hook accepts subjects of the form `area: verb object` and refuses others."""
 
 import re
 from configparser import ConfigParser

@@ -1,4 +1,4 @@
-"""Every defense, under every protocol: pure, neutral where it says so, replayed by who knows it; and each one's own mathematics."""
+"""Every defense under every protocol: pure, neutral where declared, replayed by an adaptive attacker; and its own mathematics."""
 
 from functools import cache, partial
 

@@ -1,4 +1,4 @@
-"""The README of a folder: short, and with no name of a file that does not exist."""
+"""The README of a folder is short, and names no file that does not exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The house rules: plug-ins are frozen, flat and documented values; every file says what it is, and stays short."""
+"""House rules: plug-ins are frozen, flat and documented; every file says what it is, and stays short."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Who may import whom: the contracts in pyproject.toml hold and catch what they should; and what import-linter cannot see."""
+"""The import contracts in pyproject.toml hold and find planted faults; and tests of what import-linter cannot see."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""No page knows a plug-in by its id: what is said of one stands in the plug-in, and what is prepared of them in assets/prepared.json."""
+"""No page names a plug-in by its id: texts about a plug-in are in the plug-in, prepared experiments in assets/prepared.json."""
 
 import ast
 import re

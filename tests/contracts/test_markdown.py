@@ -1,4 +1,4 @@
-"""Nothing that comes from outside is drawn as Markdown before it went through `escape`: a walk over the source of all pages."""
+"""Text from outside goes through `escape` before it is drawn as Markdown: a walk over the source of all pages."""
 
 import ast
 from functools import cache

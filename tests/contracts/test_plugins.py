@@ -1,4 +1,4 @@
-"""A new plug-in is one new file: in a copy of the project six are written, two of them as the guide shows them; everything knows them."""
+"""A plug-in is one new file: a copy of the project with six new files, two of them from the guide, knows all of them."""
 
 import json
 import os

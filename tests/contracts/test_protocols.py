@@ -1,4 +1,4 @@
-"""Every protocol, with every defense: the update is the one computed by hand, the same when asked twice, and what the attacker replays."""
+"""Every protocol with every defense: the update is that of a computation by hand, repeatable, and what the attacker replays."""
 
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""What an experiment refuses before it is run is what the engine refuses, in the same words; what it accepts, the engine runs."""
+"""An experiment refuses before the run what the engine refuses, in the same words; the engine runs what it accepts."""
 
 from collections.abc import Iterator
 from dataclasses import replace

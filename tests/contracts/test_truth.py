@@ -1,4 +1,4 @@
-"""An attacker cannot reach the private pictures and labels from what the server holds; where a plug-in kept them, that is noticed."""
+"""No attacker can reach private pictures and labels from what the server holds; a plug-in that kept them is found."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Trained weights: what is loaded is what the card describes, or a sentence says what is wrong."""
+"""Trained weights: the loaded weights are those of the card, or a message says what is wrong."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Colors and bits of uploads: what a profile means, worked out by hand; damaged and huge profiles; 10, 12 and 14 bits in files of 16."""
+"""Colors and bits of uploads: profiles computed by hand, damaged and huge profiles, 10, 12 and 14 bits in files of 16."""
 
 import struct
 import zlib

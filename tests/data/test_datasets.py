@@ -1,4 +1,4 @@
-"""Data sets made by hand in each layout read back exactly; damaged ones are named and spoil no other; fetching by torchvision."""
+"""Data sets made by hand in each layout read back exactly; damaged ones are named and affect no other; downloads by torchvision."""
 
 import gzip
 import lzma

@@ -1,4 +1,4 @@
-"""Drawings like X-rays: one for each person, in the gallery, and beside others of their kind in the line-up."""
+"""Drawn X-rays: one for each person, in the gallery, and beside others of their kind in the line-up."""
 
 import numpy as np
 

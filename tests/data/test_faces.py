@@ -1,4 +1,4 @@
-"""Faces with names: a MAT-5 file and folders of photographs made by hand read back exactly; what is missing or damaged is told."""
+"""Faces with names: a MAT-5 file and folders of photographs read back exactly; missing or damaged files are named."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""500 uploads that no camera makes: each is refused with a sentence, or becomes a small picture; and none takes the time of others."""
+"""500 hostile uploads: each is refused with a message or becomes a small picture, and none delays others."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""The gallery, what uploads are accepted and what becomes of them, thumbnails, contact sheets, and an experiment's tensors."""
+"""The gallery, accepted uploads and their pictures, thumbnails, contact sheets, and an experiment's tensors."""
 
 import base64
 import struct

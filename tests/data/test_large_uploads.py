@@ -1,4 +1,4 @@
-"""Photographs of 24 and 48 megapixels, as phones take them: they become the same small picture as a smaller copy, in bounded memory."""
+"""Photographs of 24 and 48 megapixels become the same small picture as a smaller copy, in bounded memory."""
 
 import subprocess
 import sys

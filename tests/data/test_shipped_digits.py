@@ -1,4 +1,4 @@
-"""The digits that are on every machine: as scikit-learn has them, enough to train on, and told apart from data that has to be got."""
+"""The digits of scikit-learn: unchanged, enough to train on, and distinguished from data sets that must be downloaded."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""ATS, operation by operation, against Pillow; and what its client sends."""
+"""ATS, operation by operation, compared with Pillow; and the update of its client."""
 
 from itertools import product
 

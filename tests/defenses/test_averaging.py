@@ -1,4 +1,4 @@
-"""What an attacker makes of many rounds: noise that is fresh in each averages out, and a round or an entry that is clean is taken."""
+"""Many rounds: fresh noise averages out, and the attacker uses a clean round or entry."""
 
 from functools import partial
 

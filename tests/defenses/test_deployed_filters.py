@@ -1,4 +1,4 @@
-"""The filters that NVIDIA FLARE offers: what they send, by their formulas, and what is left of that to an attacker who knows them."""
+"""The filters of NVIDIA FLARE: their updates by their formulas, and what an adaptive attacker gets from these."""
 
 import math
 

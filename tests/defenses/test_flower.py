@@ -1,4 +1,4 @@
-"""What Flower offers, adaptive clipping, LDP-FL and tensors that stay: their formulas, their promises, and who averages over rounds."""
+"""The protections of Flower, adaptive clipping, LDP-FL and excluded tensors: formulas, privacy budgets, averages over rounds."""
 
 import math
 import re

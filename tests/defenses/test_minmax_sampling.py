@@ -1,4 +1,4 @@
-"""MinMax sampling read backwards: the identities of one draw, what several draws give away, and who else an attacker may need for it."""
+"""MinMax sampling inverted: the identities of one draw, the leak of several draws, and the accomplice that an attacker may need."""
 
 import math
 from functools import partial

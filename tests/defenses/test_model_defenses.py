@@ -1,4 +1,4 @@
-"""PRECODE and FedKL against networks written by hand that hold the same secrets."""
+"""PRECODE and FedKL compared with networks written by hand that hold the same secrets."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""Noise, few bits, clipping, pruning, sampling: the mathematics of the small defenses, on gradients that a test writes down."""
+"""Noise, low precision, clipping, pruning, sampling: the mathematics of the small defenses, on gradients written by hand."""
 
 import math
 from functools import partial

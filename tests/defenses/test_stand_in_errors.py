@@ -1,4 +1,4 @@
-"""AdaDefense read off in later rounds: an error of the first stays in the moments, is carried along, and makes an entry count less."""
+"""AdaDefense inverted in later rounds: an error of the first round stays in the moments, is tracked, and lowers an entry's weight."""
 
 import pytest
 import torch

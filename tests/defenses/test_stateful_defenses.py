@@ -1,4 +1,4 @@
-"""AdaDefense against a loop by hand, and read backwards; Soteria against a whole Jacobian; Outpost against a sort by hand."""
+"""AdaDefense compared with a loop by hand, and inverted; Soteria with a whole Jacobian; Outpost with a sort by hand."""
 
 import math
 from functools import partial

@@ -1,4 +1,4 @@
-"""BatchNorm with stored statistics or with those of the batch: what the client sends, what is replayed, what is said about it."""
+"""BatchNorm with stored or batch statistics: the client's update, the replay, and what the Result says about it."""
 
 from collections import OrderedDict
 

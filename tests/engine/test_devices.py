@@ -1,4 +1,4 @@
-"""Ready for a GPU, tried without one: every plug-in plays a step on a pretended accelerator, and waits for the CPU only where listed."""
+"""GPU code tested without a GPU: every plug-in runs a step on a simulated accelerator, and waits for the CPU only where listed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

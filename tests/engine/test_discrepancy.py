@@ -1,4 +1,4 @@
-"""Where searches stop behind errors of a known size: the expected distance of the truth, and problems whose answer is known."""
+"""Where searches stop with errors of a known size: the expected distance of the truth, and problems with known answers."""
 
 import math
 

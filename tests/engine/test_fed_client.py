@@ -1,4 +1,4 @@
-"""Training behind protections: against loops by hand, against itself after an interruption, and without moving what was trained before."""
+"""Training with protections, compared with loops by hand and with an interrupted training; earlier trainings are unchanged."""
 
 from collections.abc import Callable
 from functools import partial

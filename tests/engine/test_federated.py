@@ -1,4 +1,4 @@
-"""Local steps, hidden duals, sums and rounds: what is sent, what the server can compute of what is hidden, and several guesses at once."""
+"""Local steps, hidden duals, sums and rounds: the updates, what the server can compute of hidden state, and joint guesses."""
 
 import pytest
 import torch

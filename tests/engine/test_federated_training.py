@@ -1,4 +1,4 @@
-"""Training: against gradients computed by hand, against itself after an interruption, and on handwritten digits."""
+"""Training compared with gradients computed by hand and with an interrupted training, and on handwritten digits."""
 
 from collections.abc import Callable
 from pathlib import Path

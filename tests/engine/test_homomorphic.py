@@ -1,4 +1,4 @@
-"""Encrypted and added up: the sum as under secure aggregation, and beside it, phone by phone, what is not encrypted."""
+"""Homomorphic encryption: the sum as under secure aggregation, and the unencrypted tensors of each client."""
 
 import pytest
 import torch

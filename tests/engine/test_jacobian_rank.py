@@ -1,4 +1,4 @@
-"""The rank of a whole gradient: against the dense Jacobian, where it can be derived, and what a sketch of it keeps."""
+"""The rank of a whole gradient compared with the dense Jacobian and with derivations; and what a sketch keeps."""
 
 import pytest
 import torch

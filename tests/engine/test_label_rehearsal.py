@@ -1,4 +1,4 @@
-"""Labels by rehearsal: behind protections whose effect on the last layer is known, and how certain it says to be."""
+"""Labels by rehearsal: behind protections whose effect on the last layer is known, and how certain they are said to be."""
 
 import math
 from dataclasses import replace

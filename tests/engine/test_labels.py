@@ -1,4 +1,4 @@
-"""Labels read from the gradient: exactly for one picture, by numbers computed by hand for a batch, with and without a bias."""
+"""Labels read from the gradient: exactly for one picture, as computed by hand for a batch, with and without a bias."""
 
 import math
 from itertools import product

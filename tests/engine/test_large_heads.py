@@ -1,4 +1,4 @@
-"""Heads of thousands of classes: labels, searches, the bias attack and a whole run cope, and hold no more than they need."""
+"""Last layers with thousands of classes: labels, searches, the bias attack and a whole run, in bounded memory."""
 
 import math
 

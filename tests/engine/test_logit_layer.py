@@ -1,4 +1,4 @@
-"""The layer that makes the logits is found by what a model computes; where labels cannot be read, a sentence says why."""
+"""The layer of the logits is found from the computation of a model; where labels cannot be read, a message says why."""
 
 from collections.abc import Callable
 

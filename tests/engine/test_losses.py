@@ -1,4 +1,4 @@
-"""Losses of one output: the client's gradient by hand, twins with one gradient, labels, and attacks that know the loss."""
+"""Losses of one output: the client's gradient by hand, twins with one gradient, labels, and attacks with the known loss."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What gradient matching is made of, each part beside a computation by hand: distances, weights, starts, priors, schedules, signs."""
+"""The parts of gradient matching, compared with computations by hand: distances, weights, starts, priors, schedules, signs."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The measured rank: equal to the number of singular values of all equations at once, and to what can be counted by hand."""
+"""The measured rank equals the number of singular values of all equations together, and counts by hand."""
 
 import random
 from collections.abc import Iterator

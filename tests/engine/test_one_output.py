@@ -1,4 +1,4 @@
-"""Networks of one output: the logistic loss, labels as the network says itself or the opposite, and float64 clients."""
+"""Networks with one output: the logistic loss, the network's prediction or its opposite as label, and float64 clients."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The purposes from which random numbers are derived: another word would give other numbers, and no result could be repeated."""
+"""The names from which random numbers are derived: with another name no result could be repeated."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A ring of phones: each sum that reaches a neighbour, by hand; what follows from them; what it imitates, and the threat model table."""
+"""A ring of clients: each received sum by hand, what follows from it, its imitation, and the threat model table."""
 
 import pytest
 import torch

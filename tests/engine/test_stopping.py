@@ -1,4 +1,4 @@
-"""What the client computes before it sends can be stopped before every local step of every round, and is the same when it is not."""
+"""The client's computation can be stopped before every local step of every round, and is otherwise unchanged."""
 
 import pytest
 import torch

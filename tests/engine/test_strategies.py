@@ -1,4 +1,4 @@
-"""What an attacker who knows a protection does about it: chosen by name, weighed entry by entry, in the order of the stack."""
+"""The strategies of an adaptive attacker: chosen by name, weighted entry by entry, in the order of the defenses."""
 
 import pytest
 import torch

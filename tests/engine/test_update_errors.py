@@ -1,4 +1,4 @@
-"""How large the errors are that a protection makes, as an attacker knows it who knows the protection, beside those that it made."""
+"""The size of a protection's errors as an adaptive attacker knows it, compared with the real errors."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""What knows nothing of a picture gets no word of a leak, with fewer alarms than one in a hundred; what knows it keeps its word."""
+"""Fewer than one in a hundred guesses without information count as a leak; guesses with information keep their verdict."""
 
 import sys
 from functools import cache

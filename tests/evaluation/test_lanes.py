@@ -1,4 +1,4 @@
-"""Runs that differ in the protection alone share one loop: the same answers as alone, each stopped and failed by itself."""
+"""Runs that differ in the protection alone share one loop: the same answers as separately, stopped and failed separately."""
 
 import time
 from collections.abc import Callable, Iterator

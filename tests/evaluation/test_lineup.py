@@ -1,4 +1,4 @@
-"""The line-up: what a rank means, who stands in it, and what guesses that know nothing reach."""
+"""The line-up: the meaning of a rank, the pictures in it, and the ranks of guesses without information."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The network that LPIPS looks through comes by itself, from a local server that stands for the host: once, whole, checked, and said."""
+"""The download of LPIPS's network from a local server: once, complete, checked, and reported."""
 
 import hashlib
 import http.server

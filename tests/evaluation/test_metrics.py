@@ -1,4 +1,4 @@
-"""Scores against scikit-image and against values computed by hand; which guess belongs to which picture."""
+"""Scores compared with scikit-image and values computed by hand; which guess belongs to which picture."""
 
 from itertools import permutations
 

@@ -1,4 +1,4 @@
-"""LPIPS without trained weights: what it computes, when it is off, and that no number comes from a wrong backbone."""
+"""LPIPS without trained weights: its computation, when it is off, and that a wrong backbone gives no number."""
 
 import hashlib
 import math

@@ -1,4 +1,4 @@
-"""The referee: what it keeps, in which order it shows a batch, what it answers with, and what it says of the update."""
+"""The Referee: which frames it keeps, in which order it shows a batch, its answer, and its statements on the update."""
 
 from itertools import pairwise
 

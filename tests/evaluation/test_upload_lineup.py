@@ -1,4 +1,4 @@
-"""Line-ups of uploads: others of their kind from the batch where there are enough; and what knows nothing is not first in what counts."""
+"""Line-ups of uploads: other uploads of their kind if there are enough; baselines are not first in distances that count."""
 
 from io import BytesIO
 from pathlib import Path

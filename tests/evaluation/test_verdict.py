@@ -1,4 +1,4 @@
-"""The verdict: its rule at the borders, and whether it says what one sees."""
+"""The verdict: its rule at the borders, and its agreement with what people see."""
 
 import itertools
 import math

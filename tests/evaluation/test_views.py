@@ -1,4 +1,4 @@
-"""What is drawn beside a guess."""
+"""The pictures that are drawn beside a guess."""
 
 import pytest
 import torch

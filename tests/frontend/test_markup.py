@@ -1,4 +1,4 @@
-"""Templates: values are escaped, missing ones are errors, and how a template is laid out in lines changes nothing on the page."""
+"""Templates: values are escaped, missing values are errors, and line breaks in a template change nothing on the page."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The components' modules: their version follows their content, and whatever they import is there."""
+"""The components' modules: their version follows their content, and all their imports exist."""
 
 import re
 from pathlib import Path

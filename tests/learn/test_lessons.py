@@ -1,4 +1,4 @@
-"""The lessons: their rhythm, their words, and every number in them recomputed from the file that backs it."""
+"""The lessons: their rhythm, their words, and every number recomputed from its result file."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The lessons as a reader gets them: numbers in their sentences, films that exist, cells that lead to the Lab."""
+"""The lessons as data for the reader: numbers in their sentences, existing films, cells that lead to the Lab."""
 
 import re
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""The recordings: each asks what is planned today, and its pictures and numbers agree; and how they are made."""
+"""The recordings: each has today's planned experiment, and its pictures and numbers agree; and how they are made."""
 
 import json
 import math

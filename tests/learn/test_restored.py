@@ -1,4 +1,4 @@
-"""Recorded runs in a store: all that was told of them, under names that stay, and played at once."""
+"""Recorded runs in a store: all their events, under permanent names, played at once."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The stories of the front door: short, each with a beat that can be reached, a run that is recorded, and a picture of both."""
+"""The stories of the front page: short, each with a reachable beat, a recorded run, and a picture of both."""
 
 from io import BytesIO
 from urllib.parse import parse_qsl, urlsplit

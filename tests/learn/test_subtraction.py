@@ -1,4 +1,4 @@
-"""What lesson 10 says of a server that brings seven of eight phones: from the real sum it is left with the update of the eighth."""
+"""Lesson 10, a server with seven of eight clients: the real sum minus theirs is the update of the eighth."""
 
 import torch
 from small_problems import CATALOG

@@ -1,4 +1,4 @@
-"""A model that the user writes: what is built is what is counted and what the plug-in of the same name is; what does not fit is refused."""
+"""A model written as text: it is built as counted, equals the plug-in of the same name, and misfits are refused."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The networks are those of the papers: their size, their first weights, their first layer; every one builds for every kind of picture."""
+"""The networks are those of the papers: size, first weights, first layer; each builds for every kind of picture."""
 
 from itertools import pairwise, product
 

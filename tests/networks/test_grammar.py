@@ -1,4 +1,4 @@
-"""A network as text and as plain data: read, written, refused, and equal in shapes and weights to the torch models of the same name."""
+"""A network as text and as plain data: read, written, refused, and equal to the torch models in shapes and weights."""
 
 import pytest
 import torch

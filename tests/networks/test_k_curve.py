@@ -1,4 +1,4 @@
-"""The k-curve of three losses of one output: turning points, roots and twins, against formulas and against Lambert's function."""
+"""The k-curve of three losses of one output: turning points, roots and twins, compared with formulas and Lambert's function."""
 
 import math
 

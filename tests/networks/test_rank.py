@@ -1,4 +1,4 @@
-"""Rank analysis: the printed indices by hand, the exact rank by singular values, and what helps to protect."""
+"""Rank analysis: the printed indices by hand, the exact rank by singular values, and changes that protect."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""What is measured of a whole gradient: every pixel value where it can be, else as many random directions as time and memory allow."""
+"""The measured directions of a whole gradient: every pixel value if possible, else as many as time and memory allow."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What rank analysis says of a network, and the names of its layers and of its template."""
+"""The verdict of rank analysis on a network, and the names of its layers and its template."""
 
 from leakage.networks.grammar import parse, unroll
 from leakage.networks.rank import Analysis, analyse

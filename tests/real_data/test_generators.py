@@ -1,4 +1,4 @@
-"""Attacks with a generator on real pictures: GRNN and CI-Net on photographs; GGL and GIFD on digits that are new to their generator."""
+"""Attacks with a generator on real pictures: GRNN and CI-Net on photographs; GGL and GIFD on digits new to the generator."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Learning to Invert on digits that it never saw: it reads updates, and what stands on a card is what comes out."""
+"""Learning to Invert on new digits: it reads updates, and reaches the numbers of its card."""
 
 import math
 from functools import cache

@@ -1,4 +1,4 @@
-"""LPIPS through the SqueezeNet features in the data folder: published values, and the verdict on LPIPS's own example pictures."""
+"""LPIPS with the SqueezeNet in the data folder: published values, and the verdict on LPIPS's own example pictures."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The network that DLG was published with, on a color picture of CIFAR-100, attacked with the authors' settings."""
+"""DLG's published network and settings on a color picture of CIFAR-100."""
 
 import pytest
 import torch

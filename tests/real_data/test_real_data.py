@@ -1,4 +1,4 @@
-"""The real test sets, where they are on this machine: first labels, counts and pixels."""
+"""The real test sets, if present: first labels, counts and pixels."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""Trained models on the whole test sets: ours score what their cards say, and another's ResNet-20 fits ours and is as good as published."""
+"""Trained models on the whole test sets: ours reach their cards' accuracy, and a foreign ResNet-20 the published one."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What whoever runs the server sees and does."""
+"""The commands of a server's operator."""
 
 import csv
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The answer to a question: what is run for it, and what may be said of what that came to."""
+"""The answer to a question: its runs, and what it may conclude from them."""
 
 import json
 from dataclasses import replace

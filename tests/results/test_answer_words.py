@@ -1,4 +1,4 @@
-"""An answer in words: every ending on the page and on paper without a placeholder, and the reader's own word for who takes part."""
+"""An answer in words: every ending on the page and on paper without a placeholder, with the reader's word for the clients."""
 
 import re
 from dataclasses import replace

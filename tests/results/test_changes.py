@@ -1,4 +1,4 @@
-"""What one experiment changes of another, in words: nothing that differs is passed over."""
+"""The differences of two experiments in words: none is left out."""
 
 from typing import Any
 

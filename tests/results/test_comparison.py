@@ -1,4 +1,4 @@
-"""Several attacks side by side: what tells them apart, what they came to, and files from which all can be run again."""
+"""Several attacks side by side: their differences, their results, and files that run all of them again."""
 
 import base64
 import csv

@@ -1,4 +1,4 @@
-"""Protections as text: what menus offer from the catalog is read back from an address."""
+"""Protections as text: menu entries from the catalog are read back from an address."""
 
 from small_problems import CATALOG
 

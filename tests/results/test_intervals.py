@@ -1,4 +1,4 @@
-"""How often an attack succeeds: the Wilson interval by hand and by its defining equation, and the command that counts."""
+"""How often an attack succeeds: the Wilson interval by hand and by its defining equation, and the command `run --seeds`."""
 
 import json
 from pathlib import Path

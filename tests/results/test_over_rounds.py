@@ -1,4 +1,4 @@
-"""What many rounds give away, beside epsilon: read from the file of the benchmark, said in words, drawn on one axis."""
+"""The leakage of many rounds beside epsilon: read from the result file, in words, and drawn on one axis."""
 
 import json
 import math

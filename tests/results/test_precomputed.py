@@ -1,4 +1,4 @@
-"""What was measured beforehand: the stronger attacker of each protection, the cheapest training, and how the page shows them."""
+"""Precomputed results: the strongest attacker of each protection, the cheapest training, and how the page shows them."""
 
 import html
 import json

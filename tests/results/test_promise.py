@@ -1,4 +1,4 @@
-"""Epsilon in figures: the closed form beside the accountant, over uploads, and a protection that is asked for by epsilon."""
+"""Epsilon in numbers: the closed form beside the accountant, over several uploads, and a protection chosen by epsilon."""
 
 import math
 

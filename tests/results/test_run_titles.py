@@ -1,4 +1,4 @@
-"""A run in one line names what sets it apart from other runs."""
+"""The title of a run names its differences from other runs."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Slides and small animations of runs: their size, their frames, and what is drawn where."""
+"""Slides and small animations of runs: their size, their frames, and their layout."""
 
 import io
 from collections.abc import Iterator

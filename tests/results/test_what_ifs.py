@@ -1,4 +1,4 @@
-"""The questions that follow from a run change the one thing that they name, and are asked where they can be."""
+"""The what-ifs of a run: each changes the one thing that it names, and is offered where it is possible."""
 
 import pytest
 from small_problems import CATALOG

@@ -1,4 +1,4 @@
-"""The worst case: who attacks a scenario, in which order, and whose result speaks for it."""
+"""The worst case: the attackers of a scenario, their order, and which result counts."""
 
 import pytest
 from comparison_rows import judged

@@ -1,4 +1,4 @@
-"""The store that these tests use, whole to the end."""
+"""The store of these tests, checked for damage at the end."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A store that is damaged, cut, closed or on a full disk: it is saved where it can be, and a sentence names the file and what to do."""
+"""A store that is damaged, cut, closed or on a full disk: it is saved if possible, and a message names the file and what to do."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Events: nothing that is no number gets into the store, what older programs wrote is read, and the types for JavaScript are up to date."""
+"""Events: only finite numbers get into the store, events of older programs are read, and the JavaScript types are up to date."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Who is served next: by what each got lately, by what is asked for, and by how long it has waited."""
+"""The fair order of the queue: by recent use, by estimated seconds, and by waiting time."""
 
 import itertools
 import time

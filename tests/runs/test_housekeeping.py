@@ -1,4 +1,4 @@
-"""A store that is full: what goes first, what never goes, and what a link to it says."""
+"""A full store: what is removed first, what never, and what the link to a removed run says."""
 
 import time
 from collections.abc import Iterator

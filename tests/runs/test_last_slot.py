@@ -1,4 +1,4 @@
-"""One owner never holds the last slot while somebody else waits: who is served, and which of their long runs yields."""
+"""One owner never holds the last slot while another owner waits: which run is next, and which long run yields."""
 
 import time
 

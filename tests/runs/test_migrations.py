@@ -1,4 +1,4 @@
-"""Migrations: a store of version 0.1.0 opens, plays and exports with the numbers it had, and a store of a newer version is refused."""
+"""A store of version 0.1.0 opens, plays and exports with the same numbers, and a store of a newer version is refused."""
 
 import contextlib
 import hashlib

@@ -1,4 +1,4 @@
-"""What the store knows of a visitor is no way back to the cookie."""
+"""The store's record of a visitor does not reveal the cookie."""
 
 import hashlib
 

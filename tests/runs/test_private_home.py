@@ -1,4 +1,4 @@
-"""Another user of the machine sees nothing of the home: neither of a new one, nor of one that an earlier version left open."""
+"""Another user of the machine sees nothing of the home folder, be it new or left open by an earlier version."""
 
 import os
 import subprocess

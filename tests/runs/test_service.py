@@ -1,4 +1,4 @@
-"""The service is the one door: no page reaches through it at the store, and no worker knows it."""
+"""The service is the only way from pages to the store, and no worker imports it."""
 
 import ast
 import io

@@ -1,4 +1,4 @@
-"""The store: one queue for many processes, frames that stay few, and nothing left of what was deleted."""
+"""The store: one queue for many processes, a bounded number of frames, and nothing left of deleted data."""
 
 import contextlib
 import math

@@ -1,4 +1,4 @@
-"""Trained models count towards the store's limit, of each owner and in all, and go with the runs that made them."""
+"""Trained models count towards the store's limit, of each owner and in all, and are deleted with their runs."""
 
 import fcntl
 import json

@@ -1,4 +1,4 @@
-"""A code deletes an upload, its runs and every byte of them, whoever holds them; the store cannot tell it, and nobody can try many."""
+"""A code deletes an upload, all its runs and every byte; the store does not contain the code, and nobody can try many."""
 
 import time
 

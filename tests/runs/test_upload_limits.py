@@ -1,4 +1,4 @@
-"""One owner keeps so many uploads and so many bytes of them; what is deleted makes room, and others have their own."""
+"""An owner's limits of uploads and their bytes; deleted uploads make room, and other owners have their own limits."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every earlier name of a field and every earlier id of a plug-in is read, and written no more."""
+"""Every earlier name of a field and every earlier id of a plug-in is read, but not written."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The plug-ins as data: written, read back, stale when a file changes; and the command line that runs an experiment without a page."""
+"""The plug-ins as data: written, read back, stale after a change; and the command line, which needs no page."""
 
 import ast
 import io

@@ -1,4 +1,4 @@
-"""How many clients are added up, where an experiment does not say it."""
+"""The number of clients in a sum, if an experiment does not say it."""
 
 from small_problems import CATALOG
 

@@ -1,4 +1,4 @@
-"""A declaration of a plug-in is written once: from there it reaches plug-ins, the catalog, its file and the page of plug-ins."""
+"""A declaration of a plug-in is written once, and reaches plug-ins, the catalog, its file and the page of plug-ins."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An experiment survives its trip through JSON; what cannot be run is refused with the field, what is allowed and what was given."""
+"""An experiment survives JSON; impossible settings are refused with the field, the allowed and the given value."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""1000 experiments that no page writes: each is refused with a sentence, or can be run; none takes long to tell which."""
+"""1000 experiments that no page writes: each is refused with a message or can be run, and the check is fast."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Networks of up to 10,000 classes: what is allowed, what is refused and how, and that nothing else changes."""
+"""Networks of up to 10,000 classes: what is allowed, what is refused, and that nothing else changes."""
 
 import pytest
 from page_visits import Open, asked, fine, press_run

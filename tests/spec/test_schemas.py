@@ -1,4 +1,4 @@
-"""The published JSON Schemas: what this program writes keeps to them, and what it refuses they refuse."""
+"""The published JSON Schemas: they accept what this program writes, and refuse what it refuses."""
 
 import json
 from pathlib import Path

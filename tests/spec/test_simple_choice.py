@@ -1,4 +1,4 @@
-"""The simple form of the Lab: whatever can be chosen can be run, and is read back as it was chosen; anything else is none of it."""
+"""The simple form of the Lab: every choice can be run and is read back; other experiments are not simple."""
 
 import pytest
 from small_problems import CATALOG

@@ -1,4 +1,4 @@
-"""One predicate says where a naive and an adaptive attacker do the same; the engine proves it, and every place that tells of it asks it."""
+"""One predicate says where naive and adaptive attackers are the same; the engine proves it, and every place uses it."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The choices of an experiment have words in all their forms, and no second home."""
+"""The options of an experiment have words in all their forms, in one place."""
 
 import ast
 from typing import Any, get_args

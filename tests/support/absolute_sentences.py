@@ -1,4 +1,4 @@
-"""Every sentence of the program that says no, every, only, always and the like, with where it stands."""
+"""Finds every sentence of the program with no, every, only, always and the like, and its place."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""Questions of the page Ask, what is planned for them, and runs that ended in given ways."""
+"""Questions of the page Ask with their planned runs, which ended in given ways."""
 
 from dataclasses import replace
 

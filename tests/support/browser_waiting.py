@@ -1,4 +1,4 @@
-"""Waiting for what a page shows. The browser looks four times a second: by itself it would look at every frame, and draw that many."""
+"""Waiting for content of a page. Playwright looks four times a second instead of at every frame, which the browser would draw."""
 
 from contextlib import suppress
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows of a comparison with a verdict, as if runs had ended so."""
+"""Rows of a comparison with a verdict, as after finished runs."""
 
 from leakage.results.comparison import Row
 

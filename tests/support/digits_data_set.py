@@ -1,4 +1,4 @@
-"""A small data set that is always here: scikit-learn's handwritten digits in MNIST's format, 1,500 to learn from and 297 to be tried on."""
+"""A small data set that is always present: scikit-learn's digits in MNIST's format, 1,500 to train on and 297 to test."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An event loop for one coroutine, wherever a test runs: Playwright leaves a running one in the thread of the browser tests."""
+"""An event loop for one coroutine in any test: Playwright leaves a running loop in the thread of the browser tests."""
 
 import asyncio
 from collections.abc import Coroutine

@@ -1,4 +1,4 @@
-"""Homes with processes on them. Starting a dispatcher with warm workers takes seconds, so tests share one."""
+"""Home folders with running processes. Starting a dispatcher with warm workers takes seconds, so tests share one."""
 
 import os
 import subprocess

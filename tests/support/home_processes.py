@@ -1,4 +1,4 @@
-"""A home folder with real processes on it: start them, watch them, kill them, and leave none behind."""
+"""A home folder with real processes: start, watch and kill them, and leave none behind."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""What Streamlit draws as Markdown, by its own documentation, and what annotations of ours promise."""
+"""What Streamlit draws as Markdown, by its documentation, and what our type annotations promise."""
 
 import ast
 import inspect

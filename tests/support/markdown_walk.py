@@ -1,4 +1,4 @@
-"""What a page hands to Streamlit as Markdown, and whether its source shows that nothing in it comes from outside.
+"""A walk over a page's source: what Streamlit gets as Markdown, and whether text from outside is in it.
 
 Safe is what is written there; constants in capitals of our modules, and what hangs on them; numbers, by `len` and the like or by a format
 such as `:,`; what is annotated `Markdown` or as a number; and what is put together of these. What is annotated `Markdown` is held to it.

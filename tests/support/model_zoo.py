@@ -1,4 +1,4 @@
-"""Models as people write them, all tiny: activations, norms, pools, heads, and recurrent, shared, wrapped or frozen networks."""
+"""Tiny models as users write them: activations, norms, pools, heads, and recurrent, shared, wrapped or frozen networks."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Pages as a visitor opens them: the service of a home, somebody with a cookie, and what a page then says."""
+"""Pages as visitors open them: the service of a home, a visitor with a cookie, and the page's texts."""
 
 from collections.abc import Callable, Iterator
 from functools import cache

@@ -1,4 +1,4 @@
-"""The network that DLG was published with, as its authors wrote and drew it."""
+"""DLG's published network, as its authors wrote and initialised it."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""A Ray cluster of simulated nodes on this machine, in a process of its own: nodes of one core come and are killed as a test needs them."""
+"""A Ray cluster of simulated nodes of one core in a separate process; tests add and kill nodes."""
 
 import contextlib
 import os

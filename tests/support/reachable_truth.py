@@ -1,4 +1,4 @@
-"""What can be reached from an object, and whether private pictures or labels are among it."""
+"""Search for private pictures and labels among all objects that an object reaches."""
 
 import gc
 from collections import deque

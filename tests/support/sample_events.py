@@ -1,4 +1,4 @@
-"""Events for tests: one of every kind with all its fields, as a page hears them; and attacks' events with what a test is about."""
+"""Events for tests: one of every kind with all its fields, as pages get them; and events of attacks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which tests run when: a pairwise part of the large products, what runs one after the other, and no network while tests are collected."""
+"""Which tests run when: pairs of the large products, chains of tests one after the other, no network during collection."""
 
 import heapq
 import os

@@ -1,4 +1,4 @@
-"""What a defense sends of a gradient that a test writes down, what who knows it replays, and what a run promises."""
+"""The update of a defense for a gradient that a test writes down, an adaptive attacker's replay, and the privacy budget of a run."""
 
 import math
 from functools import partial

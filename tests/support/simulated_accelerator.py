@@ -1,4 +1,4 @@
-"""A pretended accelerator: tensors on the CPU that count as lying on a GPU, so that code for one can be tried where there is none.
+"""A simulated accelerator: CPU tensors that count as GPU tensors, to test GPU code without a GPU.
 
 What a GPU would refuse is refused: operations that mix tensors from here and there (but for single numbers, as CUDA allows), numpy, and
 generators of the other side. What makes a GPU wait for the CPU, or copies between them, is counted.

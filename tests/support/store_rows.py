@@ -1,4 +1,4 @@
-"""Rows of a store as a test writes them down, and processes that have the same store open."""
+"""Rows of a store that a test writes down, and processes that open the same store."""
 
 import dataclasses
 import subprocess

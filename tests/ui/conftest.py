@@ -1,4 +1,4 @@
-"""The architecture page at an address, and a worker that performs what a page has asked for."""
+"""The architecture page at an address, and a worker that does what the page has queued."""
 
 from collections.abc import Callable
 

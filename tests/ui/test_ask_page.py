@@ -1,4 +1,4 @@
-"""The page Ask: a question in plain words, kept in the address, and its answer."""
+"""The page Ask: a question in plain words, stored in the address, and its answer."""
 
 from collections.abc import Callable
 from dataclasses import replace

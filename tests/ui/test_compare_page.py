@@ -1,4 +1,4 @@
-"""The page Compare: arms that differ in one thing, run at once, shown beside each other, kept at a link and in a file."""
+"""The page Compare: variants that differ in one thing, run at once, shown side by side, stored as a link and a file."""
 
 import html
 import json

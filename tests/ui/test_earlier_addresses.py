@@ -1,4 +1,4 @@
-"""Addresses that an earlier version wrote open with the same experiment as today's: names of fields have changed since."""
+"""Addresses of earlier versions open with the same experiment, although names of fields have changed since."""
 
 import pytest
 from page_visits import Open, asked, fine, press_run

@@ -1,4 +1,4 @@
-"""Every way an attack can end, in the same words at every place that shows it."""
+"""Every way an attack can end, in the same words wherever it is shown."""
 
 import csv
 import io

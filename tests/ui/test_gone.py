@@ -1,4 +1,4 @@
-"""A link to a run that made room says what became of it; a thinned one says what is missing."""
+"""A link to a removed run says what became of it; a reduced run says what is missing."""
 
 import numpy as np
 from page_visits import Open, fine, words

@@ -1,4 +1,4 @@
-"""Names from outside that try to be Markdown: in addresses, uploads, runs, trained models and imported files, on every page."""
+"""Names from outside that look like Markdown: in addresses, uploads, runs, trained models and imported files, on every page."""
 
 import json
 import re

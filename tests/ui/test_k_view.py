@@ -1,4 +1,4 @@
-"""The k-curve on the architecture page: its marks are the roots, its sentences say how many there are, its slider is in the address."""
+"""The k-curve on the architecture page: its marks are the roots, its sentences count them, its slider is in the address."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Links from the lessons into the Lab: what stands there is the very experiment of the recording."""
+"""Links from the lessons into the Lab open the very experiment of the recording."""
 
 from urllib.parse import parse_qsl
 

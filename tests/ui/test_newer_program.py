@@ -1,4 +1,4 @@
-"""While a newer program is at work on the home, the pages of the older one say so, and nothing else."""
+"""While a newer program uses the home folder, the pages of the older program say only that."""
 
 import pytest
 from page_visits import Open, fine, words

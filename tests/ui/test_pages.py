@@ -1,4 +1,4 @@
-"""Every page as a visitor meets it: opened, filled in, run, deleted. Browser-side parts (pictures, curves) have tests of their own."""
+"""Every page as a visitor uses it: opened, filled in, run, deleted. Other tests cover pictures and curves in the browser."""
 
 import dataclasses
 import io

@@ -1,4 +1,4 @@
-"""Ranks measured on demand: the button on the architecture page, what comes of it in table and verdict, and its place among the runs."""
+"""Measured ranks: the button on the architecture page, their result in table and verdict, and their place among the runs."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The federated setting on the page: protocol, sums, rounds, the naive and the adaptive attacker; what the table says of them."""
+"""The federated setting on the page: protocol, sums, rounds, naive and adaptive attacker, and the table about them."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Simple and Expert on the Lab: two views of the same settings; and who sees how much of the front door."""
+"""Simple and Expert in the Lab: two views of the same settings; and which visitors see how much of the front page."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""AdaDefense's proof against its own formula: values by hand, and the plug-in's stand-in with autograd's derivative."""
+"""AdaDefense's proof compared with its formula: values by hand, and the plug-in's update with autograd's derivative."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The curve of a sweep: it knows that one number differs, and draws a point for every run of each attacker."""
+"""The curve of a sweep: it finds the one number that differs, and draws a point for every run of each attacker."""
 
 from dataclasses import replace
 

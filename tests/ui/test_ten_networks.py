@@ -1,4 +1,4 @@
-"""Ten networks whose ranks were measured and which were attacked: no sentence of the architecture page contradicts what came of it."""
+"""Ten networks with measured ranks and attacks: no sentence of the architecture page contradicts their results."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The batch in the Lab: its size and its pictures agree; uploads become it, are named and limited, and have codes that delete them."""
+"""The batch in the Lab: its size and pictures agree; uploads form it, have names and limits, and codes that delete them."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""Prediction and result together on the architecture page: R-GAP and a search on the network that is written there."""
+"""Prediction and result together on the architecture page: R-GAP and a search on the network on the page."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Modules as one classic script: it computes what they do, without modules, and what is not understood is refused."""
+"""Modules as one classic script: it computes the same, without modules, and unknown syntax is refused."""
 
 import json
 import shutil

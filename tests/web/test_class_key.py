@@ -1,4 +1,4 @@
-"""The password, the cookie and the link to join: each opens, nothing else does, and another password makes all of them void."""
+"""The password, the cookie and the link to join: each opens, nothing else does, and a new password makes all void."""
 
 import dataclasses
 import hmac

@@ -1,4 +1,4 @@
-"""Connections that say nothing: how many of them a real server keeps, for how long, and what it logs."""
+"""Connections without requests: how many a real server keeps, for how long, and what it logs."""
 
 import asyncio
 import logging

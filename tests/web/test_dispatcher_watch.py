@@ -1,4 +1,4 @@
-"""The watch of a web server over its dispatcher: it survives what goes wrong, backs off, and two versions on one home do not fight."""
+"""A web server watches its dispatcher: it survives failures, backs off, and two versions on one home do not fight."""
 
 import asyncio
 import contextlib

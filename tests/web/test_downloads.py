@@ -1,4 +1,4 @@
-"""What is drawn for one request: two at a time, once for all who ask, and never in the way of another's picture."""
+"""Drawings for one request: two at a time, once for all who ask for it, without delaying other pictures."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Three hundred requests that nobody means well by, to a real server: each is answered, quickly, and never by an error of ours."""
+"""Three hundred hostile requests to a real server: each is answered quickly, and never by an error of ours."""
 
 import random
 import socket

@@ -1,4 +1,4 @@
-"""Which names in a Host header are this server's."""
+"""Which names in a Host header are those of this server."""
 
 import socket
 

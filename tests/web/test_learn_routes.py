@@ -1,4 +1,4 @@
-"""The reader over HTTP: one page, lessons as data, films that browsers keep, and nothing else from the disk."""
+"""The reader over HTTP: one page, lessons as data, films that browsers cache, and nothing else from the disk."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The cookie that stands for a visitor: parsed, renewed where it cannot be ours, and kept to https where there is https."""
+"""The cookie of a visitor: parsed, renewed if it cannot be ours, and restricted to https where there is https."""
 
 import re
 from collections.abc import Iterator

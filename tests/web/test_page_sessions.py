@@ -1,4 +1,4 @@
-"""One browser and many live connections, garbage over one of them, and what every refusal carries, on a real server."""
+"""One browser with many live connections, garbage over one of them, and the headers of refusals, on a real server."""
 
 import asyncio
 import http.client

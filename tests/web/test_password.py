@@ -1,4 +1,4 @@
-"""A class password: who does not know it gets nothing but the page that asks, however they ask; who does, everything."""
+"""A class password: without it a visitor gets only the login page, whatever the request; with it, everything."""
 
 import os
 import re

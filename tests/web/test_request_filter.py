@@ -1,4 +1,4 @@
-"""Pages of other servers, and other names of this one: what they ask of a real server, and what it answers."""
+"""Requests by pages of other servers, and under other names of this server, to a real server."""
 
 import ast
 import http.client

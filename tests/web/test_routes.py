@@ -1,4 +1,4 @@
-"""The GET routes: every event once and in order, pictures for ever, downloads that can be read back."""
+"""The GET routes: every event once and in order, pictures cached for ever, downloads that can be read back."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The components' modules over HTTP: for ever where the version is right, and nothing else from the disk."""
+"""The components' modules over HTTP: cached for ever with the right version, and nothing else from the disk."""
 
 from collections.abc import Iterator
 from pathlib import Path

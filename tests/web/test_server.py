@@ -1,4 +1,4 @@
-"""The web server beside its dispatcher: either may be killed, runs go on, links keep working."""
+"""The web server beside its dispatcher: after a kill of either, runs go on and links keep working."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The folder that `make site` writes: small, complete, and without anything that a page from a disk may not do."""
+"""The folder of `make site`: small, complete, and without anything that a page from a disk may not do."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Wrong passwords: some a minute from one address, fewer where many try, and the time to wait is told to the second."""
+"""Wrong passwords: some a minute from one address, fewer if many addresses try, with the exact seconds to wait."""
 
 from leakage.web.throttle import MAX_ADDRESSES, Throttle
 

@@ -1,4 +1,4 @@
-"""Files that strangers send to a session of a real server: those that no page asked for, and more than it may hold."""
+"""Files sent to a session of a real server: files that no page asked for, and more than a session may hold."""
 
 import http.client
 import uuid

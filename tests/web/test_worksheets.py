@@ -1,4 +1,4 @@
-"""Worksheets, solutions and the plan: who gets the answers, which pictures, and no blank left."""
+"""Worksheets, solutions and the plan: where the answers are, which pictures, and no blank left."""
 
 import base64
 import html

@@ -1,4 +1,4 @@
-"""A Ray cluster that asks for no token is told of at the start."""
+"""A Ray cluster without a token causes a warning at the start."""
 
 import dataclasses
 from pathlib import Path

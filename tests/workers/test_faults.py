@@ -1,4 +1,4 @@
-"""What may go wrong around a run: the dispatcher dies or finds odd things, the disk is full, the memory too small."""
+"""Faults around a run: the dispatcher dies or finds unexpected data, the disk is full, the memory too small."""
 
 import contextlib
 import subprocess

@@ -1,4 +1,4 @@
-"""How many runs GPUs take at a time, on which of them, with how much memory; and results of one kind of device are not those of another."""
+"""GPU slots: how many runs at a time, on which GPU, with how much memory; results of different devices stay separate."""
 
 from dataclasses import replace
 from pathlib import Path

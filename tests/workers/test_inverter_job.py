@@ -1,4 +1,4 @@
-"""The training of an attacker as a run: its epochs are told, what it made goes with the run, one that is stopped leaves nothing."""
+"""The training of an attacker as a run: its epochs are shown, its network goes with the run, a stopped run leaves nothing."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Ranks from the page's door to the result: real workers, shared and deleted like other runs."""
+"""Ranks from the page's request to the result: real workers, shared and deleted like other runs."""
 
 import pytest
 from home_processes import Place, until

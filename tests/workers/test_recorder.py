@@ -1,4 +1,4 @@
-"""How recordings are made: what contradicts its lesson is not written, what was interrupted goes on, what has changed is told."""
+"""The recorder: recordings that contradict their lesson are not written, interrupted ones continue, changes are named."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

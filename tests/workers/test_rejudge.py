@@ -1,4 +1,4 @@
-"""Recordings judged anew: what is recorded has the words of today's rule, and nothing is played for it."""
+"""Recordings judged again: they get the verdicts of today's rule, and nothing is run for it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The store from afar: each call is done once, whoever is killed in between, and only for runs that are still the worker's."""
+"""The remote store: each call is done once, whichever process is killed, and only for runs that still belong to the worker."""
 
 import ast
 import os

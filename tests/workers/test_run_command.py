@@ -1,4 +1,4 @@
-"""The command `run` and what it says: versions and privacy budget in metrics.json, folders that hold results, and files that are wrong."""
+"""The command `run`: versions and privacy budget in metrics.json, folders with results, and wrong files."""
 
 import json
 import os

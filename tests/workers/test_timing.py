@@ -1,4 +1,4 @@
-"""How many threads a run gets: only as many as it can use; and which models are measured ahead."""
+"""How many threads a run gets: only as many as it can use; and which models are measured in advance."""
 
 import time
 from collections.abc import Iterator

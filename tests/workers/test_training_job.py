@@ -1,4 +1,4 @@
-"""A training from the page's door to the shelf: real workers, real digits, and an attack on what was learned."""
+"""A training from the page's request to the stored model: real workers, real digits, and an attack on the model."""
 
 import os
 import signal

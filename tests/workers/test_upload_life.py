@@ -1,4 +1,4 @@
-"""How long uploads live: as many days as the machine's owner says, never an hour longer, and codes no longer than their uploads."""
+"""The life of uploads: the operator's number of days, never an hour longer, and codes no longer than their uploads."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Eight runs of an hour of one browser, and a second browser that asks for one: real workers, two slots."""
+"""Eight runs of an hour of one browser and a request of a second browser: real workers, two slots."""
 
 import time
 
