@@ -1,6 +1,6 @@
 """The check of what the caller declared of a client: whether it can have made the update, and which declaration fits better."""
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from math import prod, sqrt
 
@@ -152,13 +152,10 @@ def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
     def count(name: str, given: Tensor) -> None:
         counts[name] = counts.get(name, 0) + prod(given.shape[:-1])
 
-    hooks = [layer.register_forward_pre_hook(lambda _, given, name=name: count(name, given[0])) for name, layer in linear.items()]
-    try:
-        with torch.no_grad():
-            model(x)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for name, layer in linear.items():
+            hooks.enter_context(layer.register_forward_pre_hook(lambda _, given, name=name: count(name, given[0])))
+        model(x)
     return counts
 
 

@@ -1,6 +1,7 @@
 """The check of a model from the caller: a copy that can be attacked, or an error that says what cannot work."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -176,10 +177,8 @@ def _answers(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]
     def note(name: str) -> Callable[..., None]:
         return lambda layer, _given, out: found.append((name, layer, out.clone())) if isinstance(out, Tensor) else None
 
-    handles = [layer.register_forward_hook(note(name)) for name, layer in model.named_modules()]
-    try:
+    with ExitStack() as hooks:
+        for name, layer in model.named_modules():
+            hooks.enter_context(layer.register_forward_hook(note(name)))
         model(x)
-    finally:
-        for handle in handles:
-            handle.remove()
     return found

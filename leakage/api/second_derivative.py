@@ -1,6 +1,7 @@
 """The check that a model can be differentiated twice, which attacks that search need; else an error names the layer that cannot."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import torch
@@ -83,16 +84,11 @@ def _calls(model: nn.Module, x: Tensor) -> list[_Call]:
             _Call(name, layer, tuple(map(_copied, given)), {key: _copied(value) for key, value in named.items()})
         )
 
-    handles = []
-    for name, layer in model.named_modules():
-        handles.append(layer.register_forward_pre_hook(note(name), with_kwargs=True))
-        handles.append(layer.register_forward_hook(lambda *_: ended.append(begun.pop())))
-    try:
-        with torch.no_grad():
-            model(x.detach().clone())
-    finally:
-        for handle in handles:
-            handle.remove()
+    with ExitStack() as hooks, torch.no_grad():
+        for name, layer in model.named_modules():
+            hooks.enter_context(layer.register_forward_pre_hook(note(name), with_kwargs=True))
+            hooks.enter_context(layer.register_forward_hook(lambda *_: ended.append(begun.pop())))
+        model(x.detach().clone())
     return ended
 
 

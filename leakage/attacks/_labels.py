@@ -39,12 +39,9 @@ def class_scores(seen: Observation, x: Tensor) -> Tensor:
     """
     name = last_layer(seen)[0]
     entered: list[Tensor] = []
-    hook = seen.model.get_submodule(name.rpartition(".")[0]).register_forward_pre_hook(lambda _, given: entered.append(given[0]))
-    try:
-        with torch.no_grad():
-            p = seen.model(x).cpu().double().softmax(1)  # (P, K)
-    finally:
-        hook.remove()
+    layer = seen.model.get_submodule(name.rpartition(".")[0])
+    with layer.register_forward_pre_hook(lambda _, given: entered.append(given[0])), torch.no_grad():
+        p = seen.model(x).cpu().double().softmax(1)  # (P, K)
     if client_loss(seen.model) != "cross-entropy":
         p = torch.zeros_like(p)
     h = entered[0].detach().cpu().double()  # (P, D)

@@ -104,13 +104,9 @@ def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     """
     seen = list[Tensor]()
     values = {name: value.clone() for name, value in model.named_buffers()} | {name: value.detach() for name, value in weights.items()}
-    handle = model.get_submodule(layer).register_forward_pre_hook(lambda _layer, given: seen.append(given[0]))
-    try:
-        with torch.enable_grad():
-            pictures = x.detach().requires_grad_()  # (B, C, H, W)
-            StatelessModel(model)(values, pictures)
-    finally:
-        handle.remove()
+    pictures = x.detach().requires_grad_()  # (B, C, H, W)
+    with model.get_submodule(layer).register_forward_pre_hook(lambda _layer, given: seen.append(given[0])), torch.enable_grad():
+        StatelessModel(model)(values, pictures)
     (r,) = seen  # (B, D)
     count, chunk = r.shape[1], max(1, min(FEATURES, AT_ONCE // x.numel()))
     lengths = list[Tensor]()

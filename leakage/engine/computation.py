@@ -1,7 +1,7 @@
 """The computation of a model, read from a probe: each call of the forward pass, made by a layer or by a function."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -192,14 +192,12 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
         return out
 
     parts = [(name, module) for name, module in model.named_modules() if name]
-    hooks = [module.register_forward_pre_hook(enter(name)) for name, module in parts]
-    hooks += [module.register_forward_hook(leave) for _, module in parts]
-    try:
+    with ExitStack() as hooks:
+        for name, module in parts:
+            hooks.enter_context(module.register_forward_pre_hook(enter(name)))
+            hooks.enter_context(module.register_forward_hook(leave))
         with recorder:
             yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def computation(model: nn.Module, x: Tensor) -> Computation:

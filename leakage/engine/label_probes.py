@@ -97,11 +97,6 @@ def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
     pictures = probe_pictures(seen) if pictures is None else pictures
     features, rng = list[Tensor](), generator(0, "label probes drawn")
     layer = seen.model.get_submodule(last_layer(seen)[0].rpartition(".")[0])
-    hook = layer.register_forward_pre_hook(lambda _, given: features.append(given[0]))
-    try:
-        with torch.no_grad():
-            parts = [functional_call(seen.model, draw_buffers(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
-            logits = torch.cat(parts)  # (P, K)
-    finally:
-        hook.remove()
-    return Predictions(logits, torch.cat(features))
+    with layer.register_forward_pre_hook(lambda _, given: features.append(given[0])), torch.no_grad():
+        parts = [functional_call(seen.model, draw_buffers(seen.model, x, rng), (x,)) for x in pictures.split(seen.batch.size)]
+    return Predictions(torch.cat(parts), torch.cat(features))

@@ -1,7 +1,7 @@
 """The linear layer that computes the logits, identified by derivatives and not by its position in the model."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -195,13 +195,8 @@ def _watched(model: nn.Module) -> Iterator[list[_Call]]:
     def hook(name: str) -> object:
         return lambda layer, given, answer: note(name, layer, given[0], answer)
 
-    handles = [
-        layer.register_forward_hook(hook(name))  # type: ignore[arg-type]
-        for name, layer in model.named_modules()
-        if isinstance(layer, nn.Linear)
-    ]
-    try:
+    with ExitStack() as hooks:
+        for name, layer in model.named_modules():
+            if isinstance(layer, nn.Linear):
+                hooks.enter_context(layer.register_forward_hook(hook(name)))  # type: ignore[arg-type]
         yield calls
-    finally:
-        for handle in handles:
-            handle.remove()

@@ -1,5 +1,7 @@
 """Mean and variance of the inputs of a model's BatchNorm layers: those of a batch, and those that the model stores."""
 
+from contextlib import ExitStack
+
 from torch import Tensor, nn
 
 from leakage.engine.core import Statistics
@@ -16,12 +18,10 @@ def batch_statistics(model: nn.Module, x: Tensor) -> Statistics:
         statistics[name] = (inputs.mean((0, 2, 3)), inputs.var((0, 2, 3), unbiased=False))
 
     layers = {name: layer for name, layer in model.named_modules() if isinstance(layer, nn.BatchNorm2d)}
-    hooks = [layer.register_forward_pre_hook(lambda _, inputs, name=name: note(name, inputs[0])) for name, layer in layers.items()]
-    try:
+    with ExitStack() as hooks:
+        for name, layer in layers.items():
+            hooks.enter_context(layer.register_forward_pre_hook(lambda _, inputs, name=name: note(name, inputs[0])))
         model(x)
-    finally:
-        for hook in hooks:
-            hook.remove()
     return statistics
 
 
