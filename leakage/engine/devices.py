@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 CPU = torch.device("cpu")
-FUSED = ("flash", "mem_efficient", "cudnn")  # kernels of scaled dot-product attention
 T = TypeVar("T")
 
 
@@ -59,19 +59,15 @@ def exact_arithmetic() -> Iterator[None]:
     else:  # before torch 2.9
         wanted += [(part, "allow_tf32", False) for part in (matmul, cudnn)]
     before = [getattr(part, name) for part, name, _ in wanted]
-    fused = [(kernel, getattr(torch.backends.cuda, f"{kernel}_sdp_enabled")()) for kernel in FUSED]
     fast = torch.backends.mha.get_fastpath_enabled()
     try:
-        for kernel in FUSED:
-            getattr(torch.backends.cuda, f"enable_{kernel}_sdp")(False)
         torch.backends.mha.set_fastpath_enabled(False)
         for part, name, value in wanted:
             setattr(part, name, value)
-        yield
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
-        for kernel, enabled in fused:
-            getattr(torch.backends.cuda, f"enable_{kernel}_sdp")(enabled)
         for (part, name, _), value in zip(wanted, before, strict=True):
             setattr(part, name, value)
 
