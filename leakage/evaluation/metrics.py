@@ -74,15 +74,6 @@ def rmse255(error: Tensor | float) -> Tensor:
     return 255 * torch.as_tensor(error, dtype=torch.double).sqrt()
 
 
-def psnr_from_rmse255(rmse: Tensor | float) -> Tensor:
-    """Compute the correct PSNR in dB from a root mean squared error in grey levels: 20 log10(255 / RMSE).
-
-    >>> psnr_from_rmse255(143.19).round(decimals=2).item()
-    5.01
-    """
-    return 20 * (255 / torch.as_tensor(rmse, dtype=torch.double)).log10()
-
-
 def psnr_adadefense(rmse: Tensor | float) -> Tensor:
     """Compute the number that AdaDefense prints as PSNR: 10 log10(255^2 / RMSE), where RMSE should be squared.
 

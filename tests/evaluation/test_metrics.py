@@ -16,7 +16,6 @@ from leakage.evaluation.metrics import (
     mse,
     psnr,
     psnr_adadefense,
-    psnr_from_rmse255,
     registered_psnr,
     rmse255,
     similarity,
@@ -123,17 +122,18 @@ def test_each_picture_of_a_batch_has_its_own_shift() -> None:
 
 
 def test_adadefenses_row_converts_to_its_own_psnr_and_to_the_true_one() -> None:
+    black = torch.zeros(1, 1, 8, 8).double()
     assert float(psnr_adadefense(143.19)) == pytest.approx(26.57, abs=0.005)  # as printed
-    assert float(psnr_from_rmse255(143.19)) == pytest.approx(5.01, abs=0.005)
+    assert float(psnr(black + 143.19 / 255, black)) == pytest.approx(5.01, abs=0.005)
     assert float(psnr_adadefense(255)) == pytest.approx(24.07, abs=0.005)  # black against white, whose true PSNR is ...
-    assert float(psnr_from_rmse255(255)) == 0
+    assert float(psnr(black + 1, black)) == 0
 
 
 def test_the_way_back_from_grey_levels_is_the_psnr_of_the_error() -> None:
     truth = torch.full((1, 1, 8, 8), 0.5).double()
     error = mse(truth + 0.1, truth)
     assert rmse255(error).tolist() == pytest.approx([25.5])
-    assert psnr_from_rmse255(rmse255(error)).tolist() == pytest.approx(psnr(truth + 0.1, truth).tolist())
+    assert (20 * (255 / rmse255(error)).log10()).tolist() == pytest.approx(psnr(truth + 0.1, truth).tolist())
 
 
 # ---------------------------------------------------------------- labels and gradients
