@@ -12,7 +12,7 @@ from torch import Tensor
 
 from leakage.data.checkpoints import write
 from leakage.data.images import datasets, training_pictures
-from leakage.data.inverters import WEIGHTS, InverterCard
+from leakage.data.inverters import WEIGHTS
 from leakage.engine.client import Gradient, weights_of
 from leakage.engine.core import Params
 from leakage.engine.inverter import Epoch, Inverter, Recipe, Shape, learn, least_error, mean_picture_error, weights_hash
@@ -21,7 +21,6 @@ from leakage.engine.stopping import StoppedError
 from leakage.engine.weights import pack, unpack
 from leakage.spec.tasks import InverterTraining
 from leakage.workers.adapter import federation, network
-from leakage.workers.learned_adapter import load_inverter
 from leakage.workers.training_folder import any_room, commit_of_code
 
 HELD_OUT = 500  # test pictures by which it is measured
@@ -148,9 +147,3 @@ def errors_of(task: InverterTraining, inverter: Inverter, test: Pictures, *, sho
 def of_classes(errors: Tensor, labels: Tensor, classes: int) -> list[float]:
     """Return the mean of errors (N, B) for each label (N, B), over `classes` labels; -1 for a label that does not occur."""
     return [round(float(errors[labels == label].mean().nan_to_num(-1)), 6) for label in range(classes)]
-
-
-def error_now(card: InverterCard) -> float:
-    """Measure the network's error on the held-out pictures of its card with today's code."""
-    task = InverterTraining.model_validate(card.training)
-    return float(errors_of(task, load_inverter(card), pictures_of(task)[1]).mean())
