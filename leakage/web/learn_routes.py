@@ -20,7 +20,7 @@ from leakage.results.slides import gif, png
 from leakage.runs.service import Service
 from leakage.spec.experiment import SpecError
 from leakage.web.downloads import Downloads
-from leakage.web.reader_page import ENTRY, program_page
+from leakage.web.reader_page import ENTRY, reader_page
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.routes import download
 from leakage.web.worksheets import HandoutLinks, handout
@@ -59,7 +59,7 @@ class LearnRoutes:
         except SpecError as error:
             return PlainTextResponse(str(error), 500)
         base, folder = self.base, scripts().folder(self.base)
-        page = program_page(
+        page = reader_page(
             {"base": base, "data": data_folder(base), "lessons": index},
             [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
             home=f"{base}/",

@@ -19,23 +19,17 @@ def stylesheet(*, door: bool = False) -> str:
     return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES + (DOOR if door else ()))
 
 
-def program_page(about: Mapping[str, Any], modules: Sequence[str], *, home: str, pages: Mapping[str, str]) -> str:
-    """Return the page as the web server serves it, a complete HTML document.
+def reader_page(about: Mapping[str, Any], scripts: Sequence[str], *, home: str, pages: Mapping[str, str], style_file: str = "") -> str:
+    """Return the page, a complete HTML document.
 
     Args:
         about: The data that the page's script starts with: the type About in `reader/source.js`.
-        modules: The addresses of all modules; the first is the one to start.
+        scripts: The addresses of all JavaScript modules; the first is the one to start. With a style file: of the one classic script.
         home: The address to which the name of the program links.
         pages: The addresses of the links beside it, by their text.
+        style_file: The address of the style sheet. Empty: the page contains its style.
     """
-    return _page(about, style=stylesheet(), style_file="", preloads=modules, script=modules[0], module=True, home=home, pages=pages)
-
-
-def folder_page(about: Mapping[str, Any], script: str, style_file: str, *, home: str, pages: Mapping[str, str]) -> str:
-    """Return the page as the file of a folder, with a classic script and a style sheet in the same folder; see `program_page`."""
-    return _page(about, style="", style_file=style_file, preloads=(), script=script, module=False, home=home, pages=pages)
-
-
-def _page(about: Mapping[str, Any], *, style: str, **values: Any) -> str:
-    content = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
-    return render("ui/components/reader/reader.html.jinja", about=Markup(content), style=Markup(style), **values)
+    content, module = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"), not style_file
+    values = {"about": Markup(content), "style": Markup(stylesheet() if module else ""), "style_file": style_file, "script": scripts[0]}
+    values |= {"module": module, "preloads": scripts if module else (), "home": home, "pages": pages}
+    return render("ui/components/reader/reader.html.jinja", **values)

@@ -19,7 +19,7 @@ from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
 from leakage.web.bundle import bundle
 from leakage.web.printing import print_all
-from leakage.web.reader_page import ENTRY, folder_page, stylesheet
+from leakage.web.reader_page import ENTRY, reader_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.worksheets import HandoutLinks, handout, handout_names
 
@@ -98,7 +98,7 @@ def _site_files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes
     yield style_name, style
     door = door_data(known, data=".", learn="", lab=PROGRAM, handouts="worksheets", own=PROGRAM)
     about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known), "door": {**door, "needs_program": True}}
-    yield HOME, folder_page(about, script_name, style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
+    yield HOME, reader_page(about, [script_name], style_file=style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
     yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
     for run in {story.run for story in front_door().stories}:
         yield f"stories/{run}.webp", story_picture(run)
