@@ -64,8 +64,3 @@ class OncePerMinute(logging.Filter):
             return False
         self.logged_at[message] = now
         return True
-
-
-def limit_log(name: str) -> None:
-    """Add a filter to a logger of Streamlit, so that malformed requests cannot fill the log."""
-    logging.getLogger(name).addFilter(OncePerMinute())

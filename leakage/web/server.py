@@ -30,7 +30,7 @@ from leakage.web.dispatcher_watch import DispatcherWatch
 from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import LearnRoutes
 from leakage.web.owner_cookie import OwnerCookie
-from leakage.web.page_sessions import PageSessions, limit_log
+from leakage.web.page_sessions import OncePerMinute, PageSessions
 from leakage.web.password import PasswordGate
 from leakage.web.proxies import accept_proxies
 from leakage.web.request_filter import AGENT, RequestFilter
@@ -63,7 +63,7 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
     """
     config = service().config
     accept_proxies(config.proxies)
-    limit_log(SOCKETS)
+    logging.getLogger(SOCKETS).addFilter(OncePerMinute())  # malformed requests cannot fill the log
     MultiPartParser.spool_max_size = IN_MEMORY
     layers = [
         Middleware(RequestFilter, hosts=Hosts(config.allowed_hosts), enabled_routes=(AGENT,) if agent else ()),
