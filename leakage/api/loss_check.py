@@ -61,9 +61,8 @@ def check_searched(attacker: Attack, seen: Observation) -> None:
     elif seen.granted.labels is None:  # `last_layer` raises the error of an attack that reads labels
         return
     try:
-        factor = (
-            torch.ones_like(z[0, 0]).detach().requires_grad_()
-        )  # without it a derivative that cannot be differentiated looks like a constant
+        # without this factor a derivative that cannot be differentiated looks like a constant
+        factor = torch.ones_like(z[0, 0]).detach().requires_grad_()
         (first,) = torch.autograd.grad(factor * loss.function(z, y), z, create_graph=True)
         first.square().sum().backward()
     except FAILS as error:

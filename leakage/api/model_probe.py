@@ -45,9 +45,8 @@ def vectorises(model: nn.Module, x: Tensor) -> bool:
     pictures = torch.stack([x.detach(), 1 - x.detach()])
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "error", "There is a performance drop"
-            )  # of vmap, where it would compute the guesses one after the other
+            # vmap warns if it would compute the guesses one after the other
+            warnings.filterwarnings("error", "There is a performance drop")
             both = vmap(stateless)(weights, pictures)
             alone = [stateless({name: value[lane] for name, value in weights.items()}, pictures[lane]) for lane in range(2)]
     except (*MODEL_ERRORS, UserWarning):
@@ -69,9 +68,8 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
         expected, found = _gradient(loaded, x), _gradient(model, x, weights)
     except MODEL_ERRORS:  # the model cannot be computed with these weights: that says nothing of other weights
         return ""
-    noise = ROUNDING * max(
-        float(value.norm()) for value in expected.values()
-    )  # a gradient that is 0 by construction has the length of a rounding error
+    # a gradient that is 0 by construction has the length of a rounding error
+    noise = ROUNDING * max(float(value.norm()) for value in expected.values())
     apart = {name: float((found[name] - value).norm()) for name, value in expected.items() if not _close(found[name], value)}
     wrong = [name for name, distance in apart.items() if distance > noise]  # NaN is not greater, and counts as no difference
     if not wrong:
@@ -104,9 +102,8 @@ def _twice(model: nn.Module, x: Tensor) -> str | None:
 def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
     """Return by name the derivative of cross-entropy for each parameter and for the pictures, and the logits; `weights` None: its own."""
     stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
-    logits = (
-        stateless.with_own_weights(pictures * 1) if weights is None else stateless(weights, pictures * 1)
-    )  # a copy: a forward may change the pictures in place
+    copied = pictures * 1  # a forward may change the pictures in place
+    logits = stateless.with_own_weights(copied) if weights is None else stateless(weights, copied)
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
     held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
     found = torch.autograd.grad(F.cross_entropy(logits, y), list(held.values()), allow_unused=True)

@@ -27,9 +27,8 @@ OF_A_RECORDING: Mapping[str, Callable[[RunRecording], str]] = {
     "ssim": _score("ssim", "{:.2f}"),
     "rank": _score("rank", "{:.0f}"),
     "entries": lambda recording: f"{recording.meta_event.entries:,}",  # numbers that were sent
-    "weights": lambda recording: (
-        f"{sum(prod(layer.shape) for layer in recording.meta_event.update.received.layers):,}"
-    ),  # numbers of the gradient
+    # numbers of the gradient
+    "weights": lambda recording: f"{sum(prod(layer.shape) for layer in recording.meta_event.update.received.layers):,}",
     "grey": lambda recording: f"{recording.grey:.1f}",
     "word": lambda recording: recording.word,
 }
