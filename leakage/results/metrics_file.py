@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_serializer
+from pydantic import BaseModel, ConfigDict, field_serializer
 
 from leakage.runs.event_parts import BaselineScores, Ending, FrameScores, Maybe, Note, VerdictWords
 from leakage.spec.experiment import Experiment
@@ -11,46 +11,60 @@ from leakage.spec.experiment import Experiment
 class MetricsPart(BaseModel):
     """A part of metrics.json, with exactly the fields that are named here."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Privacy(MetricsPart):
     """The budget of differential privacy that a protection promises."""
 
-    epsilon: Maybe = Field(description="An upper bound; null if it is above 200 and bounds nothing, or was not computed: see words.")
-    delta: float = Field(description="The probability with which the guarantee may fail.")
-    unit: str = Field(description="What is protected, such as one picture, and what that depends on.")
-    uses: int = Field(description="The number of noisy sums over which the budget is added up.")
-    assumption: str = Field(description="What the bound assumes.")
-    words: str = Field(description="The privacy budget in one sentence.")
+    epsilon: Maybe
+    """An upper bound; null if it is above 200 and bounds nothing, or was not computed: see words."""
+    delta: float
+    """The probability with which the guarantee may fail."""
+    unit: str
+    """What is protected, such as one picture, and what that depends on."""
+    uses: int
+    """The number of noisy sums over which the budget is added up."""
+    assumption: str
+    """What the bound assumes."""
+    words: str
+    """The privacy budget in one sentence."""
 
 
 class ProgramFacts(MetricsPart):
     """The program that computed the results."""
 
-    version: str = Field(description="The version of the package.")
-    code: str = Field(description="A hash of all files that a result depends on.")
-    commit: str = Field(description='The commit of the checkout, with "-dirty" if files were changed; "unknown" outside a checkout.')
+    version: str
+    """The version of the package."""
+    code: str
+    """A hash of all files that a result depends on."""
+    commit: str
+    """The commit of the checkout, with "-dirty" if files were changed; "unknown" outside a checkout."""
 
 
 class Machine(MetricsPart):
     """The machine that computed the results: their last digits depend on it."""
 
-    device: str = Field(description="cpu, cuda or mps, and the name of a GPU.")
-    threads: int = Field(description="The number of threads of torch on the CPU.")
-    platform: str = Field(description="Operating system and processor.")
+    device: str
+    """cpu, cuda or mps, and the name of a GPU."""
+    threads: int
+    """The number of threads of torch on the CPU."""
+    platform: str
+    """Operating system and processor."""
 
 
 class MetricsFrame(MetricsPart):
     """A stored moment of the attack. Its picture is frames/NNNNNN.png, numbered by step; the picture of the last moment is final.png."""
 
     step: int
-    seconds: float = Field(description="The time since the attack began, without the time for scoring.")
-    loss: Maybe = Field(description="The attack loss, in the unit of the attack.")
-    labels: tuple[int, ...] = Field(description="The classes that the attacker predicts for the pictures.")
-    scores: FrameScores = Field(
-        description="The scores against the private pictures; scores that were not measured at this moment are missing."
-    )
+    seconds: float
+    """The time since the attack began, without the time for scoring."""
+    loss: Maybe
+    """The attack loss, in the unit of the attack."""
+    labels: tuple[int, ...]
+    """The classes that the attacker predicts for the pictures."""
+    scores: FrameScores
+    """The scores against the private pictures; scores that were not measured at this moment are missing."""
 
     @field_serializer("scores")
     def _measured(self, scores: FrameScores) -> dict[str, Any]:
@@ -60,21 +74,24 @@ class MetricsFrame(MetricsPart):
 class Metrics(MetricsPart):
     """Everything that `python -m leakage run` reports on a run, beside the pictures."""
 
-    version: Literal[1] = Field(default=1, description="The version of this format.")
-    experiment: Experiment = Field(description="The experiment with defaults filled in; as a file it repeats the run.")
+    version: Literal[1] = 1
+    """The version of this format."""
+    experiment: Experiment
+    """The experiment with defaults filled in; as a file it repeats the run."""
     program: ProgramFacts
-    packages: dict[str, str] = Field(description="Python and the packages that results depend on, with their versions.")
+    packages: dict[str, str]
+    """Python and the packages that results depend on, with their versions."""
     machine: Machine
-    privacy: Privacy | None = Field(description="The privacy budget; null if no protection promises differential privacy.")
-    baselines: dict[str, BaselineScores] = Field(
-        description="The scores of pictures that are independent of the private pictures: grey, mean, noise."
-    )
-    answer: MetricsFrame | None = Field(
-        description="The answer; null if the attack does not apply to this experiment, as `ending` says, so that it was not tried."
-    )
+    privacy: Privacy | None
+    """The privacy budget; null if no protection promises differential privacy."""
+    baselines: dict[str, BaselineScores]
+    """The scores of pictures that are independent of the private pictures: grey, mean, noise."""
+    answer: MetricsFrame | None
+    """The answer; null if the attack does not apply to this experiment, as `ending` says, so that it was not tried."""
     verdict: VerdictWords | None
     ending: Ending
-    note: Note = Field(description="Words and numbers that the attack reports.")
+    note: Note
+    """Words and numbers that the attack reports."""
     frames: tuple[MetricsFrame, ...]
 
     @field_serializer("baselines")
