@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 
 from leakage.results import worst_case
 from leakage.results.asking import is_control
+from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison import Row, rows
 from leakage.results.control import Control
 from leakage.results.labels_read import LabelsRead, labels_read
 from leakage.results.nearest import NAIVE, nearest
-from leakage.results.precomputed import SPREAD, UNMEASURED, Cell, reach, seen_words
+from leakage.results.precomputed import SPREAD, UNMEASURED, reach, seen_words
 from leakage.results.promise import Promise, first_promise
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
@@ -130,18 +131,12 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
     """
     every = {run.id: run.experiment_as(Experiment) for run in runs}
     main = [run for run in runs if not is_control(every[run.id], list(every.values()))]
-    main_rows, worst, begun, tried = rows(reader, main, known), dict[str, str](), set[str](), set[str]()
-    idle = dict[str, str]()
-    for run, row in zip(main, main_rows, strict=True):
-        asked = every[run.id]
-        if row.inapplicable:
-            idle[asked.attack.id] = row.inapplicable
-        elif run.started:
-            begun.add(asked.attack.id)
-        if row.answered or row.shows:
-            tried.add(asked.attack.id)
-        for picture, word in picture_words(run, row):
-            worst[picture] = min(worst.get(picture, INAPPLICABLE), word, key=SEVERITY.index)
+    main_rows = rows(reader, main, known)
+    pairs = list(zip(main, main_rows, strict=True))
+    idle = {every[run.id].attack.id: row.inapplicable for run, row in pairs if row.inapplicable}
+    begun = {every[run.id].attack.id for run, row in pairs if run.started and not row.inapplicable}
+    tried = {every[run.id].attack.id for run, row in pairs if row.answered or row.shows}
+    worst = worst_words(pairs)
     people = {word: count for word in SEVERITY if (count := list(worst.values()).count(word))}
     open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
@@ -176,6 +171,11 @@ def computed(runs: Sequence[Run]) -> str:
     return f", computed at {first} UTC" if first == last else f", computed from {first} to {last} UTC"
 
 
+def worst_words(runs: Sequence[tuple[Run, Row]]) -> dict[str, str]:
+    """Return for every picture of these runs, as JSON text, the worst of its words; see `picture_words`."""
+    return best_of_each((pair for run, row in runs for pair in picture_words(run, row)), lambda word: -SEVERITY.index(word))
+
+
 def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
     """List the pictures of a run as JSON text, each with the word of its verdict, or CUT_SHORT or INAPPLICABLE if it has none."""
     end, asked = run.outcome(AttackEnd), run.experiment_as(Experiment)
@@ -190,9 +190,7 @@ def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control 
         return None
     controls = rows(reader, list(runs), known)
     ended = [(run, row) for run, row in zip(runs, controls, strict=True) if row.answered or row.shows]
-    worst = dict[str, str]()
-    for picture, word in (pair for run, row in ended for pair in picture_words(run, row)):
-        worst[picture] = min(worst.get(picture, INAPPLICABLE), word, key=SEVERITY.index)
+    worst = worst_words(ended)
     return Control(
         seen=sum(word in LEAKS for word in worst.values()),
         total=len(worst),
@@ -222,11 +220,8 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     asked = next((experiment for experiment in experiments if experiment.assume.adaptive), experiments[0])
     permitted = set(worst_case.attackers(asked, known)) - (worst_case.averaging(known) if asked.rounds == 1 else set())
     permitted = permitted if asked.assume.adaptive else {NAIVE}
-    cells = dict[str, Cell]()
-    for attacker in nearest(asked, known).attackers.values():
-        before = cells.get(attacker.attack.id)
-        if attacker.strategy in permitted and (before is None or reach(attacker.cell) > reach(before)):
-            cells[attacker.attack.id] = attacker.cell
+    attackers = (attacker for attacker in nearest(asked, known).attackers.values() if attacker.strategy in permitted)
+    cells = best_of_each(((attacker.attack.id, attacker.cell) for attacker in attackers), reach)
     best_played = max((reach(cell) for attack, cell in cells.items() if attack in played), default=UNMEASURED)
     unplayed = {attack: reach(cell) for attack, cell in cells.items() if attack not in played}
     best = max(unplayed, key=lambda attack: unplayed[attack], default="")

@@ -18,9 +18,11 @@ from leakage.results.alternatives import ANOTHER, MARKED, alternatives
 from leakage.results.answer import Answer, answer
 from leakage.results.answer_words import attack_and_attacker, lines, not_tried, scenario_words
 from leakage.results.asking import is_about, is_control, matches
+from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison_report import OWN, outcome_words
-from leakage.results.exports import Download, saved
+from leakage.results.exports import Download
 from leakage.results.promise import Promise, promise_before
+from leakage.results.slides import saved
 from leakage.results.variant_results import VariantResult, data, gather
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store
@@ -152,11 +154,8 @@ def _figures(variants: Sequence[VariantResult]) -> list[tuple[str, str, str]]:
 
     For each group of pictures, the figures are of the run that shows most and of the control that shows most.
     """
-    best: dict[tuple[str, bool], VariantResult] = {}
-    for variant in variants:
-        group = (str(variant.experiment.pictures), _is_control(variant, variants))
-        if group not in best or reach_of(variant.row) > reach_of(best[group].row):
-            best[group] = variant
+    groups = (((variant.experiment.pictures, _is_control(variant, variants)), variant) for variant in variants)
+    best = best_of_each(groups, lambda variant: reach_of(variant.row))
     return [
         (
             _png(variant.private),

@@ -16,7 +16,7 @@ from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
-from leakage.results.exports import saved
+from leakage.results.slides import saved
 from leakage.results.variant_results import VariantResult, data
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings

@@ -12,6 +12,7 @@ from PIL import Image, ImageDraw
 from leakage.data.images import tiles
 from leakage.results import slides
 from leakage.results.captions import caption, headline
+from leakage.results.slides import saved
 from leakage.runs.events import AttackEnd, FrameEvent, ProgressEvent, RoundEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
@@ -158,13 +159,6 @@ def _some(frames: list[FrameEvent], private: Image.Image) -> list[FrameEvent]:
     count = max(2, min(MAX_PAGES, MAX_PIXELS // (page.width * page.height)))
     step = max(1.0, (len(frames) - 1) / (count - 1))
     return [frames[round(number * step)] for number in range(min(count, len(frames)))]
-
-
-def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
-    """Encode an image as a file of a format, such as "PNG", with Pillow's options."""
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Download:

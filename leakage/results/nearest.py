@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from leakage.data.images import GALLERY_CLASSES, PictureError, find
 from leakage.results.accuracy_cost import with_defaults
+from leakage.results.best_of_each import best_of_each
 from leakage.results.precomputed import Cell, Line, MeasuredScene, reach, same_stack, scenes
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, Picture
@@ -54,13 +55,12 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
     if scene is None:
         return Nearest()
     lines = _lines(scene.lines, asked, known)
-    best: dict[tuple[str, str], Attacker] = {}
-    for line in lines:
-        for attack, strategy, cell in _cells(line):
-            before = best.get((attack, strategy))
-            if before is None or reach(cell) > reach(before.cell):
-                best[attack, strategy] = Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), strategy, cell)
-    return Nearest(scene, tuple(lines), best)
+    attackers = (
+        ((attack, strategy), Attacker(Part(id=attack, fields=scene.recipe["attacks"].get(attack, {})), strategy, cell))
+        for line in lines
+        for attack, strategy, cell in _cells(line)
+    )
+    return Nearest(scene, tuple(lines), best_of_each(attackers, lambda attacker: reach(attacker.cell)))
 
 
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:

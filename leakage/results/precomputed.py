@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any, NamedTuple
 
 from leakage.results.accuracy_cost import RECIPE, difference, privacy_of, same_model, table, with_defaults
+from leakage.results.best_of_each import best_of_each
 from leakage.results.differences import protection, sentence_case
 from leakage.runs.event_parts import TrainingPrivacy
 from leakage.settings import ROOT
@@ -232,11 +233,8 @@ def costs_with_leakage(known: Catalog, attack: str) -> Iterator[tuple[AccuracyCo
         The training with the smallest accuracy drop, and the cell with the highest PSNR.
     """
     lines = {_key(line.stack, known): line for line in matrix(known) if line.clients == 1}
-    cheapest: dict[str, AccuracyCost] = {}
-    for cost in accuracy_costs(known):
-        key = _key(cost.stack, known)
-        if key in lines and not cost.model and (key not in cheapest or cost.accuracy_drop < cheapest[key].accuracy_drop):
-            cheapest[key] = cost
+    costs = ((_key(cost.stack, known), cost) for cost in accuracy_costs(known) if not cost.model)
+    cheapest = best_of_each(((key, cost) for key, cost in costs if key in lines), lambda cost: -cost.accuracy_drop)
     for key, cost in cheapest.items():
         duel = lines[key].duels.get(attack)
         cells = [cell for cell in (duel.naive, duel.best) if cell and "psnr" in cell] if duel else []

@@ -4,7 +4,7 @@ import io
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -101,7 +101,7 @@ def png(slide: Slide, *, small: bool = False) -> bytes:
     pen.rectangle((0, 812, WIDTH, HEIGHT), fill=WELL)
     for number, words in enumerate(_wrapped(slide.settings, 24, WIDTH - 120)[:2]):
         _line(pen, (60, 824 + 34 * number), words, _Type(24, SOFT))
-    return _saved(page.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) if small else page, "PNG", optimize=True)
+    return saved(page.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) if small else page, "PNG", optimize=True)
 
 
 def gif(slide: Slide) -> bytes:
@@ -115,7 +115,7 @@ def gif(slide: Slide) -> bytes:
         common = _palette(pages, colours)
         first, *more = [page.quantize(palette=common, dither=Image.Dither.NONE) for page in pages]
         times = [max(40, SECONDS * 1000 // len(pages))] * len(more) + [LAST * 1000]
-        data = _saved(first, "GIF", save_all=True, append_images=more, duration=times, loop=0)
+        data = saved(first, "GIF", save_all=True, append_images=more, duration=times, loop=0)
         if len(data) <= MAX_BYTES:
             break
     return data
@@ -286,7 +286,8 @@ def _wrapped(text: str, size: int, wide: int) -> list[str]:
     return lines
 
 
-def _saved(image: Image.Image, kind: str, **options: object) -> bytes:
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """Encode an image as a file of a format, such as "PNG", with Pillow's options."""
     out = io.BytesIO()
     image.save(out, kind, **options)
     return out.getvalue()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison import Row, scenario
 from leakage.results.nearest import IMITATE, NAIVE, Nearest, nearest
 from leakage.results.precomputed import UNMEASURED, Reach, reach
@@ -112,11 +113,7 @@ def _reached(rows: Nearest, attack: str, name: str) -> Reach:
 
 def worst_runs(rows: Sequence[Row]) -> dict[str, Row]:
     """Return the run that shows most for every scenario (`Row.arm`), by verdict and then by PSNR."""
-    worst: dict[str, Row] = {}
-    for row in rows:
-        if row.arm not in worst or reach_of(row) > reach_of(worst[row.arm]):
-            worst[row.arm] = row
-    return worst
+    return best_of_each(((row.arm, row) for row in rows), reach_of)
 
 
 class RunReach(NamedTuple):

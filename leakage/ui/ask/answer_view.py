@@ -8,6 +8,7 @@ from leakage.frontend.markup import render
 from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, Answer, answer
 from leakage.results.answer_words import lines, scenario_words
 from leakage.results.asking import is_about, is_control
+from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison import rows
 from leakage.results.durations import duration
 from leakage.results.worst_case import reach_of
@@ -68,23 +69,16 @@ def playing(runs: list[Run], question: Question, known: Catalog) -> None:
     """Play up to four runs: for each group of people the run that leaks most so far, and after the first group its control."""
     row_of = {row.run: row for row in rows(service(), runs, known)}
     asked = {run.id: run.experiment_as(Experiment) for run in runs}
-    best: dict[str, Run] = {}
-    for run in runs:
-        group = f"{_role(asked[run.id], list(asked.values()))} {asked[run.id].pictures}"
-        if group not in best or reach_of(row_of[run.id]) > reach_of(row_of[best[group].id]):
-            best[group] = run
-    main = [run for group, run in best.items() if group.startswith("Group")]
-    controls = [run for group, run in best.items() if group.startswith("Control")]
+    groups = (((is_control(asked[run.id], list(asked.values())), asked[run.id].pictures), run) for run in runs)
+    best = best_of_each(groups, lambda run: reach_of(row_of[run.id]))
+    main = [run for (control, _), run in best.items() if not control]
+    controls = [run for (control, _), run in best.items() if control]
     shown = [*main[:1], *controls[:1], *main[1:]]
     names = {run.id: f"Group {number}" for number, run in enumerate(main, 1)} | {run.id: "Control, protection off" for run in controls}
     staged_runs = [staged(run.id, f"{names[run.id]}: {row_of[run.id].attack}", asked[run.id], known) for run in shown][:4]
     if stage(staged_runs, key="asked", together=True, apart=True):
         for staged_run in staged_runs:
             fallback.show(staged_run.id)
-
-
-def _role(experiment: Experiment, experiments: list[Experiment]) -> str:
-    return "Control" if is_control(experiment, experiments) else "Group"
 
 
 def watch(ids: str, question: Question | None, known: Catalog) -> None:
