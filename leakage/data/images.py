@@ -6,7 +6,7 @@ from functools import lru_cache
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -20,7 +20,7 @@ from leakage.data.readers import Pixels, Rows
 from leakage.data.shipped_digits import digits_file
 
 __all__ = ["GALLERY_CLASSES", "DataSet", "Item", "PictureError", "Pixels", "Rows", "data_folder", "datasets", "training_pictures"]
-__all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "sheet"]
+__all__ += ["class_names", "find", "fitted", "gallery", "is_grey", "portraits", "read", "saved", "sheet"]
 __all__ += ["thumbnail", "tiles"]
 
 GALLERY_CLASSES = ["person", "cat", "cup", "rocket", "eye scan", "tissue scan", "face", "digit", "document", "thing"]
@@ -217,6 +217,11 @@ def _image(picture: Pixels) -> Image.Image:
 
 def _png(image: Image.Image, *, level: int = 6) -> bytes:
     """Return an image as a PNG without color profile, comment or EXIF data."""
+    return saved(Image.fromarray(np.asarray(image)), "PNG", compress_level=level)
+
+
+def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
+    """Encode an image as a file of a format, such as "PNG", with Pillow's options."""
     file = BytesIO()
-    Image.fromarray(np.asarray(image)).save(file, "PNG", compress_level=level)
+    image.save(file, kind, **options)
     return file.getvalue()

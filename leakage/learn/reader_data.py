@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from io import BytesIO
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 from leakage.data import checkpoints
 from leakage.learn import recordings
@@ -73,9 +71,7 @@ def thumbnail(id: str) -> bytes:
     steps = [film.columns["step"][index] for index in film.film.places]
     halt = stop_row(beat.stop, steps)
     pictures = [rows[0][0], rows[halt + 1][0] if halt is not None else np.full_like(rows[0][0], 128)]
-    file = BytesIO()
-    Image.fromarray(np.concatenate(pictures, axis=1)).save(file, "WEBP", lossless=True, quality=100, method=6)
-    return file.getvalue()
+    return recordings.webp(np.concatenate(pictures, axis=1))
 
 
 def first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:

@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 from pydantic import JsonValue
 
-from leakage.data.images import Pixels, tiles
+from leakage.data.images import Pixels, saved, tiles
 from leakage.runs.event_parts import EventPart
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.thin import log_spaced
@@ -211,11 +211,8 @@ def film(rows: Sequence[Pixels]) -> bytes:
 
 def webp(picture: Pixels) -> bytes:
     """Encode a picture uint8 (H, W, 1 or 3) as lossless WebP."""
-    file = BytesIO()
-    Image.fromarray(np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture).save(
-        file, "WEBP", lossless=True, quality=100, method=6
-    )
-    return file.getvalue()
+    image = Image.fromarray(np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture)
+    return saved(image, "WEBP", lossless=True, quality=100, method=6)
 
 
 def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:

@@ -10,6 +10,7 @@ from typing import Any
 from markupsafe import Markup
 from PIL import Image
 
+from leakage.data.images import saved
 from leakage.frontend.markup import render
 from leakage.results import comparison_file
 from leakage.results.accuracy_cost import epsilon_words
@@ -22,7 +23,6 @@ from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison_report import OWN, outcome_words
 from leakage.results.exports import Download
 from leakage.results.promise import Promise, promise_before
-from leakage.results.slides import saved
 from leakage.results.variant_results import VariantResult, data, gather
 from leakage.results.worst_case import reach_of
 from leakage.runs.store import Store

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 
 from PIL import Image, ImageDraw
 
+from leakage.data.images import saved
 from leakage.results import comparison_report
 from leakage.results.exports import GAP, WIDE, Download, table
-from leakage.results.slides import saved
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog

@@ -11,12 +11,12 @@ from typing import Any
 from markupsafe import Markup
 from PIL import Image
 
+from leakage.data.images import saved
 from leakage.frontend.markup import render
 from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
-from leakage.results.slides import saved
 from leakage.results.variant_results import VariantResult, data
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings

@@ -9,10 +9,9 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from leakage.data.images import tiles
+from leakage.data.images import saved, tiles
 from leakage.results import slides
 from leakage.results.captions import caption, headline
-from leakage.results.slides import saved
 from leakage.runs.events import AttackEnd, FrameEvent, ProgressEvent, RoundEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog

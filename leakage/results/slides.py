@@ -1,14 +1,13 @@
 """A run as a picture for a slide, and as a small animation that every presentation program plays: pictures, score, verdict, settings."""
 
-import io
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
-from leakage.data.images import Pixels
+from leakage.data.images import Pixels, saved
 from leakage.spec.words import PARTLY, RECOGNIZABLE, SINGLED_OUT
 
 WIDTH, HEIGHT = 1600, 900
@@ -284,10 +283,3 @@ def _wrapped(text: str, size: int, wide: int) -> list[str]:
         longer = f"{lines[-1]} {word}".strip()
         lines = [*lines[:-1], longer] if not lines[-1] or font.getlength(longer) <= wide else [*lines, word]
     return lines
-
-
-def saved(image: Image.Image, kind: str, **options: Any) -> bytes:
-    """Encode an image as a file of a format, such as "PNG", with Pillow's options."""
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()

@@ -2,7 +2,6 @@
 
 import base64
 from collections.abc import Callable, Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 from PIL import Image
 
-from leakage.data.images import Pixels
+from leakage.data.images import Pixels, saved
 from leakage.frontend.markup import render
 from leakage.learn import recordings
 from leakage.learn.lessons import GuessBeat, Lesson, lessons
@@ -163,9 +162,8 @@ def _data_address(pictures: Pixels) -> str:
     padded = np.full((rows * min(ACROSS, len(pictures)), *pictures.shape[1:]), 255, np.uint8)
     padded[: len(pictures)] = pictures
     whole = np.concatenate([np.concatenate([*row], axis=1) for row in padded.reshape(rows, -1, *pictures.shape[1:])])
-    file = BytesIO()
-    Image.fromarray(whole.repeat(SCALE, axis=0).repeat(SCALE, axis=1)).save(file, "WEBP", lossless=True, quality=50, method=2)
-    return "data:image/webp;base64," + base64.b64encode(file.getvalue()).decode()
+    enlarged = Image.fromarray(whole.repeat(SCALE, axis=0).repeat(SCALE, axis=1))
+    return "data:image/webp;base64," + base64.b64encode(saved(enlarged, "WEBP", lossless=True, quality=50, method=2)).decode()
 
 
 def _style() -> Markup:
