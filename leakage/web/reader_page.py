@@ -30,6 +30,6 @@ def reader_page(about: Mapping[str, Any], scripts: Sequence[str], *, home: str, 
         style_file: The address of the style sheet. Empty: the page contains its style.
     """
     content, module = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"), not style_file
-    values = {"about": Markup(content), "style": Markup(stylesheet() if module else ""), "style_file": style_file, "script": scripts[0]}
-    values |= {"module": module, "preloads": scripts if module else (), "home": home, "pages": pages}
+    values: dict[str, Any] = {"about": Markup(content), "style": Markup(stylesheet() if module else ""), "style_file": style_file}
+    values |= {"script": scripts[0], "module": module, "preloads": scripts if module else (), "home": home, "pages": pages}
     return render("ui/components/reader/reader.html.jinja", **values)
