@@ -1,11 +1,12 @@
 """What several models share: the first layer, the activations between layers, the papers' initialisations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from torch import Tensor, nn
 
-from leakage.engine.core import Normalise
+from leakage.engine.core import Normalise, choice, flag
 
 STATISTICS = {  # mean and standard deviation per channel of the training pictures in [0, 1], as Geiping et al. 2020 use them
     "cifar10": ((0.4914672, 0.4822617, 0.4467701), (0.2470322, 0.2434851, 0.2615879)),
@@ -20,16 +21,32 @@ ACTIVATIONS: dict[str, ActivationMaker] = {
     "sigmoid": nn.Sigmoid,
     "tanh": nn.Tanh,
 }
-ACTIVATION_HELP = "The activation after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
-BIAS_HELP = "Whether layers add a constant. The gradient of the first layer's bias reveals much."
 INITIALISATIONS = ("wide_uniform", "default", "kaiming_normal")
-INITIALISATION_HELP = (
-    "How the first weights are drawn: wide_uniform is U(-0.5, 0.5), biases too; default is PyTorch's; kaiming_normal keeps the scale."
-)
-NORMALISATIONS = ("none", *STATISTICS)
-NORMALISE_HELP = (
-    "Which data set's mean and contrast the first layer subtracts and divides by. The attacker knows it: it is part of the model."
-)
+
+
+def activation_field(default: str) -> Any:
+    """Return the field of a model that selects the activation."""
+    sentence = "The activation after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
+    return choice(default, tuple(ACTIVATIONS), sentence)
+
+
+def bias_field(default: bool) -> Any:
+    """Return the field of a model that switches the biases on."""
+    return flag(default, "Whether layers add a constant. The gradient of the first layer's bias reveals much.")
+
+
+def initialisation_field(default: str, options: Sequence[str] = INITIALISATIONS) -> Any:
+    """Return the field of a model that selects how its weights are drawn; see `initialise`."""
+    help = (
+        "How the first weights are drawn: wide_uniform is U(-0.5, 0.5), biases too; default is PyTorch's; kaiming_normal keeps the scale."
+    )
+    return choice(default, options, help)
+
+
+def normalise_field(default: str) -> Any:
+    """Return the field of a model that selects the constants of its first layer; see `normalisation`."""
+    sentence = "Which data set's mean and contrast the first layer subtracts and divides by."
+    return choice(default, ("none", *STATISTICS), f"{sentence} The attacker knows it: it is part of the model.")
 
 
 def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
@@ -38,7 +55,7 @@ def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
     If the number of channels does not fit, the means of the data set's channels are used.
 
     Args:
-        name: a name of NORMALISATIONS.
+        name: a key of STATISTICS, or "none".
         channels: the channels of a picture.
     """
     if name == "none":
@@ -56,8 +73,8 @@ class Colour(nn.Module):
         return x.expand(-1, 3, -1, -1)  # (B, 3, H, W)
 
 
-def initialise(net: nn.Module, name: str) -> None:
-    """Draw the initial weights of a network anew, in place.
+def initialise(net: nn.Module, name: str) -> nn.Module:
+    """Draw the initial weights of a network anew, in place, and return the network.
 
     Args:
         net: the network.
@@ -73,3 +90,4 @@ def initialise(net: nn.Module, name: str) -> None:
                 nn.init.kaiming_normal_(layer.weight)
                 if layer.bias is not None:
                     nn.init.zeros_(layer.bias)
+    return net

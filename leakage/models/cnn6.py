@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice, flag, param
+from leakage.engine.core import Model, param
 from leakage.models._layers import Conv2d
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import ACTIVATIONS, activation_field, bias_field, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +28,9 @@ class CNN6(Model):
     presets = {"CNN6-d (Zhu and Blaschko 2021)": {"second": 20}}
 
     second: int = param(36, 4, 64, "Filters of the second layer: 36 is CNN6, 20 is CNN6-d.")
-    activation: str = choice("leaky_relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    bias: bool = flag(False, BIAS_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("leaky_relu")
+    bias: bool = bias_field(False)
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, *sides = image_shape

@@ -7,15 +7,7 @@ from torch import nn
 
 from leakage.engine.core import Model, choice, param
 from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, Style
-from leakage.models._parts import (
-    ACTIVATION_HELP,
-    ACTIVATIONS,
-    INITIALISATION_HELP,
-    NORMALISATIONS,
-    NORMALISE_HELP,
-    initialise,
-    normalisation,
-)
+from leakage.models._parts import activation_field, initialisation_field, initialise, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +27,11 @@ class ConvNet(Model):
     source = "https://arxiv.org/abs/2003.14053"
 
     width: int = param(16, 4, 128, "Filters of the first layer; the other layers have two or four times as many. The paper uses 64.")
-    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    activation: str = activation_field("relu")
     norm: str = choice("batch", NORMS, NORM_HELP)
     padding: str = choice("zeros", PADDINGS, PADDING_HELP)
-    initialisation: str = choice("default", ("default", "kaiming_normal"), INITIALISATION_HELP)
-    normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
+    initialisation: str = initialisation_field("default", ("default", "kaiming_normal"))
+    normalise: str = normalise_field("cifar10")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
@@ -54,6 +46,4 @@ class ConvNet(Model):
             before = after
         layers["flatten"] = nn.Flatten()  # (B, 4w * (H // 9) * (W // 9))
         layers["linear"] = nn.Linear(before * (height // 3 // 3) * (width // 3 // 3), num_classes)
-        net = nn.Sequential(layers)
-        initialise(net, self.initialisation)
-        return net
+        return initialise(nn.Sequential(layers), self.initialisation)

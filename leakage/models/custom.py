@@ -7,9 +7,9 @@ from math import prod
 from torch import nn
 
 from leakage.engine.chain_layer import GlobalMean
-from leakage.engine.core import Model, choice, flag, text
+from leakage.engine.core import Model, text
 from leakage.models._layers import Conv2d, ConvNorm, ResidualBlock, Style
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import ACTIVATIONS, activation_field, bias_field, normalisation, normalise_field
 from leakage.networks.grammar import Block, Conv, Linear, Pool, Step, parse, unroll
 from leakage.networks.templates import TEMPLATES
 
@@ -35,9 +35,9 @@ class Custom(Model):
     }
 
     network: str = text("conv 5@12 /2 p2 - conv 5@12 /2 p2", "network", "The layers between the picture and the outputs.")
-    activation: str = choice("leaky_relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    bias: bool = flag(False, BIAS_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("leaky_relu")
+    bias: bool = bias_field(False)
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         steps = (*parse(self.network), Linear(num_classes))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice, flag
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, BIAS_HELP, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.engine.core import Model
+from leakage.models._parts import ACTIVATIONS, activation_field, bias_field, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +24,9 @@ class FCN3(Model):
     hint = "Meant for handwritten digits (28 px, grey). Compare it with the MLP, which has biases."
     source = "https://arxiv.org/abs/2010.07733"
 
-    activation: str = choice("leaky_relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    bias: bool = flag(False, BIAS_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("leaky_relu")
+    bias: bool = bias_field(False)
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from leakage.engine.chain_layer import GlobalMean
 from leakage.engine.core import Model, choice
 from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, Style
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import activation_field, normalisation, normalise_field
 
 DEPTHS = {"resnet20": 3, "resnet32": 5}  # blocks per stage
 
@@ -31,10 +31,10 @@ class HeResNet(Model):
     source = "https://arxiv.org/abs/1512.03385"
 
     kind: str = choice("resnet20", tuple(DEPTHS), "The variant, by its number of layers.")
-    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    activation: str = activation_field("relu")
     norm: str = choice("batch", NORMS, NORM_HELP)
     padding: str = choice("zeros", PADDINGS, PADDING_HELP)
-    normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
+    normalise: str = normalise_field("cifar10")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         style = Style(self.activation, self.norm, self.padding)

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice, flag
+from leakage.engine.core import Model
 from leakage.models._layers import Conv2d
 from leakage.models._parts import (
-    ACTIVATION_HELP,
     ACTIVATIONS,
-    BIAS_HELP,
-    INITIALISATION_HELP,
-    INITIALISATIONS,
-    NORMALISATIONS,
-    NORMALISE_HELP,
+    activation_field,
+    bias_field,
+    initialisation_field,
     initialise,
     normalisation,
+    normalise_field,
 )
 
 
@@ -41,27 +39,19 @@ class LeNet(Model):
         "LeNet* (Zhu and Blaschko 2021)": {"activation": "leaky_relu", "bias": False, "initialisation": "default"},
     }
 
-    activation: str = choice("sigmoid", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    bias: bool = flag(True, BIAS_HELP)
-    initialisation: str = choice("wide_uniform", INITIALISATIONS, INITIALISATION_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("sigmoid")
+    bias: bool = bias_field(True)
+    initialisation: str = initialisation_field("wide_uniform")
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
         side = (-(-height // 4)) * (-(-width // 4))  # two strides of 2, rounded up
-        activation, bias = ACTIVATIONS[self.activation], self.bias
-        net = nn.Sequential(
-            OrderedDict(
-                **normalisation(self.normalise, channels),
-                conv1=Conv2d(channels, 12, 5, stride=2, padding=2, bias=bias),
-                act1=activation(),
-                conv2=Conv2d(12, 12, 5, stride=2, padding=2, bias=bias),
-                act2=activation(),
-                conv3=Conv2d(12, 12, 5, stride=1, padding=2, bias=bias),
-                act3=activation(),
-                flatten=nn.Flatten(),  # (B, 12 * side)
-                linear=nn.Linear(12 * side, num_classes, bias=bias),
-            )
-        )
-        initialise(net, self.initialisation)
-        return net
+        layers = OrderedDict(normalisation(self.normalise, channels))
+        for number, stride in enumerate((2, 2, 1), 1):
+            layers[f"conv{number}"] = Conv2d(channels, 12, 5, stride=stride, padding=2, bias=self.bias)
+            layers[f"act{number}"] = ACTIVATIONS[self.activation]()
+            channels = 12
+        layers["flatten"] = nn.Flatten()  # (B, 12 * side)
+        layers["linear"] = nn.Linear(12 * side, num_classes, bias=self.bias)
+        return initialise(nn.Sequential(layers), self.initialisation)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice, param
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.engine.core import Model, param
+from leakage.models._parts import ACTIVATIONS, activation_field, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,8 +24,8 @@ class MLP(Model):
 
     width: int = param(256, 8, 2048, "Units in each hidden layer.")
     depth: int = param(2, 1, 6, "The number of hidden layers.")
-    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("relu")
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape

@@ -5,18 +5,9 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.core import Model, choice
+from leakage.engine.core import Model
 from leakage.models._layers import Conv2d
-from leakage.models._parts import (
-    ACTIVATION_HELP,
-    ACTIVATIONS,
-    INITIALISATION_HELP,
-    INITIALISATIONS,
-    NORMALISATIONS,
-    NORMALISE_HELP,
-    initialise,
-    normalisation,
-)
+from leakage.models._parts import ACTIVATIONS, activation_field, initialisation_field, initialise, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +25,9 @@ class MnistCNN(Model):
     hint = "Meant for digits (28 px, grey). Smooth like LeNet, but its last layer sees every position: compare the two."
     source = "https://arxiv.org/abs/2410.08734"
 
-    activation: str = choice("sigmoid", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    initialisation: str = choice("wide_uniform", INITIALISATIONS, INITIALISATION_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("sigmoid")
+    initialisation: str = initialisation_field("wide_uniform")
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         channels, height, width = image_shape
@@ -47,6 +38,4 @@ class MnistCNN(Model):
             channels = filters
         layers["flatten"] = nn.Flatten()  # (B, 10 * (H - 12) * (W - 12))
         layers["linear"] = nn.Linear(channels * (height - 12) * (width - 12), num_classes)
-        net = nn.Sequential(layers)
-        initialise(net, self.initialisation)
-        return net
+        return initialise(nn.Sequential(layers), self.initialisation)

@@ -8,7 +8,7 @@ from torch import nn
 from leakage.engine.chain_layer import GlobalMean
 from leakage.engine.core import Model, choice, param
 from leakage.models._layers import NORM_HELP, NORMS, PADDING_HELP, PADDINGS, ConvNorm, ResidualBlock, Style
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import activation_field, normalisation, normalise_field
 
 STAGES = {  # name -> blocks per stage, whether they are bottlenecks
     "resnet18": ((2, 2, 2, 2), False),
@@ -47,10 +47,10 @@ class ResNet(Model):
     kind: str = choice("resnet18", tuple(STAGES), "The variant, which sets how many blocks each stage has.")
     width: int = param(16, 4, 160, "Filters of the first stage; each stage after it has twice as many.")
     cut: int = param(0, 0, 33, "The block that loses its skip, counted from 1; 0 cuts none.")
-    activation: str = choice("relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
+    activation: str = activation_field("relu")
     norm: str = choice("batch", NORMS, NORM_HELP)
     padding: str = choice("zeros", PADDINGS, PADDING_HELP)
-    normalise: str = choice("cifar10", NORMALISATIONS, NORMALISE_HELP)
+    normalise: str = normalise_field("cifar10")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         stages, bottleneck = STAGES[self.kind]

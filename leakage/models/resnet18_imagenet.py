@@ -8,7 +8,7 @@ from torch import nn
 
 from leakage.engine.core import Model, choice
 from leakage.models._layers import NORM_HELP, NORMS, normalising
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, Colour, normalisation
+from leakage.models._parts import Colour, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class ResNet18ImageNet(Model):
     structure = ("linear",)  # torchvision's network is no plain sequence
 
     norm: str = choice("batch", NORMS, NORM_HELP)
-    normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
+    normalise: str = normalise_field("imagenet")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         from torchvision.models import resnet18  # imported here, because the import takes two seconds

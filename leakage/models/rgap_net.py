@@ -7,7 +7,7 @@ from torch import nn
 
 from leakage.engine.core import Model, choice
 from leakage.models._layers import Conv2d
-from leakage.models._parts import ACTIVATION_HELP, ACTIVATIONS, NORMALISATIONS, NORMALISE_HELP, normalisation
+from leakage.models._parts import ACTIVATIONS, activation_field, normalisation, normalise_field
 
 NETS = {  # name -> convolutions (size, filters), hidden linear units
     "A": (((4, 4),), ()),
@@ -35,8 +35,8 @@ class RGapNet(Model):
     source = "https://arxiv.org/abs/2010.07733"
 
     net: str = choice("A", tuple(NETS), "Which of the five networks of figure 2.")
-    activation: str = choice("leaky_relu", tuple(ACTIVATIONS), ACTIVATION_HELP)
-    normalise: str = choice("none", NORMALISATIONS, NORMALISE_HELP)
+    activation: str = activation_field("leaky_relu")
+    normalise: str = normalise_field("none")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         before, height, width = image_shape

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from leakage.engine.core import Model, choice, param
-from leakage.models._parts import NORMALISATIONS, NORMALISE_HELP, Colour, normalisation
+from leakage.engine.core import Model, param
+from leakage.models._parts import Colour, normalisation, normalise_field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +28,7 @@ class VGG16(Model):
     smallest = 32
 
     units: int = param(4096, 16, 4096, "Units in each of the two hidden linear layers. The paper uses 4096.")
-    normalise: str = choice("imagenet", NORMALISATIONS, NORMALISE_HELP)
+    normalise: str = normalise_field("imagenet")
 
     def build(self, image_shape: tuple[int, int, int], num_classes: int) -> nn.Module:
         from torchvision.models import vgg16  # imported here, because the import takes two seconds
