@@ -6,17 +6,8 @@ from typing import Any
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
-PLAIN = (
-    "size",
-    "channels",
-    "checkpoint",
-    "task",
-    "outputs",
-    "loss",
-    "batch_norm",
-    "rounds",
-    "attacked_round",
-)  # fields that are no plug-ins
+# settings that are fields of an experiment, under the same name
+PLAIN = ("checkpoint", "task", "outputs", "loss", "batch_norm", "size", "channels", "rounds", "attacked_round")
 NONE = "none"  # the value of the Lab's menu for no defense
 ALONE = ""  # the value for no colluding client
 PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the address joined by commas
@@ -35,15 +26,7 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         **{kind: part.id for kind, part in parts.items()},
         **{f"{part.id}.{name}": value for part in parts.values() for name, value in part.fields.items()},
         "phones": clients,
-        "checkpoint": experiment.checkpoint,
-        "task": experiment.task,
-        "outputs": experiment.outputs,
-        "loss": experiment.loss,
-        "batch_norm": experiment.batch_norm,
-        "size": experiment.size,
-        "channels": experiment.channels,
-        "rounds": experiment.rounds,
-        "attacked_round": experiment.attacked_round,
+        **{name: getattr(experiment, name) for name in PLAIN},
         "labels_known": experiment.assume.labels,
         "adaptive": "true" if experiment.assume.adaptive else "false",
         "counter": experiment.assume.strategy,
@@ -84,7 +67,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
     aggregations = [entry.id for entry in known.aggregations]
     asked = Experiment(
         pictures=pictures,
-        **{name: given[name] for name in PLAIN},
+        **{name: given[name] for name in (*PLAIN, "seed", "max_seconds")},
         model=part("model", given["model"]),
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *aggregations[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
@@ -98,8 +81,6 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
             accomplice=accomplice_of(given["accomplice"]),
             examples=given["examples"],
         ),
-        seed=given["seed"],
-        max_seconds=given["max_seconds"],
     )
     return without_default_strategy(asked, known)
 
