@@ -1,6 +1,6 @@
 """The page Training: train a model, centrally or in a federation, with or without protection, for the Lab to attack."""
 
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias
 
 import streamlit as st
 
@@ -20,23 +20,10 @@ DATA: dict[Data, str] = {
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
-OPTIMISERS: dict[Literal["sgd", "adam"], str] = {"sgd": "SGD with momentum", "adam": "Adam"}
-SCHEDULES: tuple[Literal["cosine", "steps", "constant"], ...] = ("cosine", "steps", "constant")
+OPTIMISERS = {"sgd": "SGD with momentum", "adam": "Adam"}
+SCHEDULES = ("cosine", "steps", "constant")
 DEFAULT = Training()
 SMALL_BATCH = 16  # for the few digits that ship with the program: an epoch then has 94 steps
-
-
-class Recipe(TypedDict):
-    """The fields of a Training that the popover Recipe sets."""
-
-    optimiser: Literal["sgd", "adam"]
-    rate: float
-    batch: int
-    server_rate: float
-    schedule: Literal["cosine", "steps", "constant"]
-    augment: bool
-    pictures: int
-    seed: int
 
 
 def settings(known: Catalog) -> Training | None:
@@ -92,8 +79,8 @@ def settings(known: Catalog) -> Training | None:
     )
 
 
-def fine_settings(data: str) -> Recipe:
-    """Draw the recipe of the training behind a button, and return its values."""
+def fine_settings(data: str) -> dict[str, Any]:
+    """Draw the recipe of the training behind a button, and return the fields of the Training that it sets."""
     with st.popover("Recipe", icon=":material/tune:", key="recipe"):
         optimiser = st.selectbox("Optimiser", list(OPTIMISERS), key="optimiser", format_func=OPTIMISERS.__getitem__)
         return {
