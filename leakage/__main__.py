@@ -188,18 +188,8 @@ def plugins_page(known: catalog.Catalog) -> str:
     for kind, folder in catalog.KINDS.items():
         lines += [f"## {folder.capitalize()}", ""]
         for entry in known.of(kind):
-            lines += [
-                f"### {entry.title} (`{entry.id}`)",
-                "",
-                entry.plain,
-                "",
-                entry.hint,
-                "",
-                entry.doc,
-                "",
-                f"Paper: <{entry.source}>",
-                "",
-            ]
+            parts = (f"### {entry.title} (`{entry.id}`)", entry.plain, entry.hint, entry.doc, f"Paper: <{entry.source}>")
+            lines += ["\n\n".join(parts), ""]
             if entry.fields:
                 lines += ["| field | default | allowed | what it is |", "|---|---|---|---|"]
                 for field in entry.fields:
