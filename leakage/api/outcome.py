@@ -165,23 +165,21 @@ class AttackRun:
         seen = self._seen
         with differentiable():
             update = reading(seen)
-        return Result(
+        return self._result_of(
+            update,
             reconstruction=torch.empty(0, *seen.batch.image_shape),
             labels=(update.labels or []) if seen.granted.labels is None else classes_of(seen.granted.labels).tolist(),
             scores={},
-            baselines=self._baselines,
             verdict={"word": INAPPLICABLE, "why": why, "meaning": MEANING[INAPPLICABLE], "rule": ""},
-            threat_model=self._federation.threat,
-            loss=self._loss,
-            update=update,
             seconds=time.perf_counter() - self._began,
-            privacy=privacy_budget(self._federation, seen.received.weights),
         )
 
-    @property
-    def _loss(self) -> str:
-        loss = client_loss(self._seen.model)
-        return loss if isinstance(loss, str) else loss.title
+    def _result_of(self, update: UpdateReading, **found: Any) -> Result:
+        """Return a Result of what was found; the fields that are those of every Result of this run are filled in."""
+        seen, loss = self._seen, client_loss(self._seen.model)
+        words, privacy = loss if isinstance(loss, str) else loss.title, privacy_budget(self._federation, seen.received.weights)
+        kept: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": words, "privacy": privacy}
+        return Result(update=update, **kept, **found)
 
     def _summary(self) -> Result:
         last = self._last
@@ -190,19 +188,15 @@ class AttackRun:
             update, fit = reading(self._seen), self._fit(last) if self._fit else None
         if fit:
             update = unconfirmed(update, fit)
-        return Result(
+        return self._result_of(
+            update,
             reconstruction=last.x,
             labels=last.labels,
             scores=last.scores,
-            baselines=self._baselines,
             verdict=last.verdict,
-            threat_model=self._federation.threat,
-            loss=self._loss,
-            update=update,
             note=last.note,
             steps=last.step,
             seconds=last.seconds,
             fit=fit,
             proved=last.proved,
-            privacy=privacy_budget(self._federation, self._seen.received.weights),
         )
