@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -144,29 +145,18 @@ def keep(case: Case, frame: Frame, *, alone: bool) -> None:
     job, store, run = case.job, case.job.store, case.job.run.id
     if "event" in frame.note:
         store.add_event(run, NoteEvent(text=frame.note["event"]))
-    scores, labels = FrameScores.model_validate(frame.scores, extra="forbid"), tuple(frame.labels)
-    verdict = VerdictWords.model_validate(frame.verdict) if frame.verdict else None
-    told = FrameEvent(
-        step=frame.step,
-        seconds=round(frame.seconds, 3),
-        loss=frame.loss,
-        scores=scores,
-        labels=labels,
-        note=frame.note,
-        verdict=verdict,
-        views={name: picture_address(view) for name, view in frame.views.items()},
-    )
-    seq = store.add_frame(run, told, contact_sheet(frame.x))
+    scores = FrameScores.model_validate(frame.scores, extra="forbid")
+    found: dict[str, Any] = {"step": frame.step, "scores": scores, "labels": tuple(frame.labels), "note": frame.note}
+    found["verdict"] = VerdictWords.model_validate(frame.verdict) if frame.verdict else None
+    views = {name: picture_address(view) for name, view in frame.views.items()}
+    event = FrameEvent(**found, seconds=round(frame.seconds, 3), loss=frame.loss, views=views)
+    seq = store.add_frame(run, event, contact_sheet(frame.x))
     if frame.final:
         how = job.cut if frame.ending == "stopped" else frame.ending
         job.done(
             AttackEnd(
+                **found,
                 answer=seq,
-                step=frame.step,
-                scores=scores,
-                labels=labels,
-                note=frame.note,
-                verdict=verdict,
                 ending=ending(how, frame.step, case.experiment),
                 steps=frame.step,
                 seconds=frame.seconds,
