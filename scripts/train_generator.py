@@ -14,9 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from leakage.data.cards import digest
 from leakage.data.checkpoints import write
 from leakage.data.datasets import datasets, training_pictures
-from leakage.data.generators import FOLDER, digest
+from leakage.data.generators import FOLDER
 from leakage.data.readers import Pixels
 from leakage.engine.core import generator
 from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder

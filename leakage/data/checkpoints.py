@@ -3,7 +3,6 @@
 Shipped checkpoints are in assets/checkpoints, those trained on this machine in LEAKAGE_HOME/checkpoints. The folder's name is the id.
 """
 
-import hashlib
 import json
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from leakage.data.cards import read_card, verified_bytes
 from leakage.data.datasets import TITLES
 from leakage.data.errors import CheckpointError as CheckpointError
 from leakage.settings import ROOT, settings
@@ -120,11 +120,8 @@ def cards() -> dict[str, Card]:
 
 def read(path: Path) -> Card:
     """Read the card of a checkpoint. Raises CheckpointError if the file is missing or damaged."""
-    try:
-        return CARD.validate_python({**json.loads(path.read_text()), "id": path.parent.name, "folder": path.parent})
-    except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
-        why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a checkpoint ({why}). Delete its folder and train the model again.") from None
+    remedy = "Delete its folder and train the model again."
+    return read_card(path, CARD, "a checkpoint", remedy, id=path.parent.name, folder=path.parent)
 
 
 def find(name: str) -> tuple[Card, Stage]:
@@ -142,18 +139,7 @@ def find(name: str) -> tuple[Card, Stage]:
 
 def verified(card: Card, stage: Stage) -> bytes:
     """Return the content of a stage's file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
-    path = card.folder / stage.file
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or choose an untrained model.") from None
-    digest = hashlib.sha256(data).hexdigest()
-    if digest != stage.sha256:
-        raise CheckpointError(
-            f"{path} is damaged or was exchanged: its sha256 begins with {digest[:12]}, the card says {stage.sha256[:12]}. "
-            "Get it again, or choose an untrained model."
-        )
-    return data
+    return verified_bytes(card.folder / stage.file, stage.sha256, "Get it again, or choose an untrained model.")
 
 
 def write(path: Path, content: bytes | dict[str, Any]) -> None:

@@ -4,14 +4,13 @@ The shipped generator was trained on a public data set, never on pictures that a
 people ships with the program, because it might have memorized them.
 """
 
-import hashlib
-import json
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
+from leakage.data.cards import read_card, verified_bytes
 from leakage.data.errors import CheckpointError
 from leakage.settings import ROOT
 
@@ -78,11 +77,7 @@ def find_card(name: str) -> tuple[GeneratorCard, Path]:
         MissingGeneratorError: If the weights are in a package that is not installed.
     """
     path = FOLDER / f"{name}.json"
-    try:
-        card = CARD.validate_python(json.loads(path.read_text()))
-    except (OSError, ValueError) as error:  # pydantic's errors are ValueErrors
-        why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a generator ({why}). Get it again from the project.") from None
+    card = read_card(path, CARD, "a generator", "Get it again from the project.")
     if not card.package:
         return card, FOLDER / card.file
     package = find_spec(card.package)  # does not import the package
@@ -93,18 +88,4 @@ def find_card(name: str) -> tuple[GeneratorCard, Path]:
 
 def verified_weights(card: GeneratorCard, path: Path) -> bytes:
     """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or choose another generator.") from None
-    if digest(data) != card.sha256:
-        raise CheckpointError(
-            f"{path} is damaged or was exchanged: its sha256 begins with {digest(data)[:12]}, the card says {card.sha256[:12]}. "
-            "Get it again, or choose another generator."
-        )
-    return data
-
-
-def digest(data: bytes) -> str:
-    """Return the SHA-256 of a file's content in hexadecimal form."""
-    return hashlib.sha256(data).hexdigest()
+    return verified_bytes(path, card.sha256, "Get it again, or choose another generator.")

@@ -3,7 +3,6 @@
 Shipped networks are in assets/inverters, networks trained on this machine in LEAKAGE_HOME/inverters. The folder's name is the network's id.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from leakage.data.cards import read_card, verified_bytes
 from leakage.data.errors import CheckpointError
 from leakage.settings import ROOT, settings
 
@@ -107,23 +107,13 @@ def inverter_folder(name: str) -> Path:
 
 def read_inverter(path: Path) -> InverterCard:
     """Read the card of a trained attacker. Raises CheckpointError if the file is missing or damaged."""
-    try:
-        return CARD.validate_python({**json.loads(path.read_text()), "id": path.parent.name, "folder": path.parent})
-    except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
-        why = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"{path} is no card of a trained attacker ({why}). Delete its folder and train it again.") from None
+    remedy = "Delete its folder and train it again."
+    return read_card(path, CARD, "a trained attacker", remedy, id=path.parent.name, folder=path.parent)
 
 
 def inverter_bytes(card: InverterCard) -> bytes:
     """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
-    path = card.folder / WEIGHTS
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror}). Get it again, or train that attacker again.") from None
-    if sha256(data).hexdigest() != card.sha256:
-        raise CheckpointError(f"{path} is damaged or was exchanged: it is not the file of its card. Get it again, or train it again.")
-    return data
+    return verified_bytes(card.folder / WEIGHTS, card.sha256, "Get it again, or train that attacker again.")
 
 
 def fitting(cards: Iterable[InverterCard], victim: str, defenses: Sequence[dict[str, Any]], batch: int) -> InverterCard | None:

@@ -1,0 +1,49 @@
+"""Cards of trained networks, as JSON files, and the files of weights whose hashes they hold."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from leakage.data.errors import CheckpointError
+
+Card = TypeVar("Card")
+
+
+def read_card(path: Path, kind: TypeAdapter[Card], title: str, remedy: str, **more: Any) -> Card:
+    """Read a card.
+
+    Args:
+        path: the JSON file.
+        kind: checks and converts its content.
+        title: what the card describes, for the error.
+        remedy: what to do about a damaged card.
+        more: fields that are not in the file.
+
+    Raises:
+        CheckpointError: if the file is missing or damaged.
+    """
+    try:
+        return kind.validate_python({**json.loads(path.read_text()), **more})
+    except (OSError, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
+        why = " ".join(str(error).split())[:200]
+        raise CheckpointError(f"{path} is no card of {title} ({why}). {remedy}") from None
+
+
+def verified_bytes(path: Path, sha256: str, remedy: str) -> bytes:
+    """Return the content of a file. Raises CheckpointError if it cannot be read, or its SHA-256 is not that of the card."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror}). {remedy}") from None
+    if (found := digest(data)) != sha256:
+        about = f"its sha256 begins with {found[:12]}, the card says {sha256[:12]}"
+        raise CheckpointError(f"{path} is damaged or was exchanged: {about}. {remedy}")
+    return data
+
+
+def digest(data: bytes) -> str:
+    """Return the SHA-256 of a file's content in hexadecimal form."""
+    return hashlib.sha256(data).hexdigest()
