@@ -178,7 +178,7 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
 def compare(name: str, run: Played) -> list[str]:
     """List where a run ends otherwise than its recording."""
     recording = recordings.load(name)
-    return differences(name, _close(recording), (_psnr(recording), recording.word), (_psnr_of(run), _word_of(run)))
+    return differences(name, _close(recording), (_psnr(recording.end), recording.word), (_psnr(run.end), _word_of(run)))
 
 
 def compare_grid(workers: Executor, name: str) -> list[str]:
@@ -190,7 +190,7 @@ def compare_grid(workers: Executor, name: str) -> list[str]:
             wrong.append(f"{name}, cell {choice}: {run}")
         else:
             cell = recorded[choice]
-            wrong += differences(f"{name}, cell {choice}", CLOSE, (cell.scores["psnr"] or 0, cell.word), (_psnr_of(run), _word_of(run)))
+            wrong += differences(f"{name}, cell {choice}", CLOSE, (cell.scores["psnr"] or 0, cell.word), (_psnr(run.end), _word_of(run)))
     return wrong
 
 
@@ -206,12 +206,8 @@ def _close(recording: RunRecording) -> float:
     return EXACT if recording.meta_event.method.steps is None else CLOSE
 
 
-def _psnr(recording: RunRecording) -> float:
-    return recording.end.scores.psnr or 0
-
-
-def _psnr_of(run: Played) -> float:
-    return run.end.scores.psnr or 0
+def _psnr(end: AttackEnd) -> float:
+    return end.scores.psnr or 0
 
 
 def _word_of(run: Played) -> str:

@@ -49,14 +49,8 @@ def train_here(given: dict[str, Any]) -> None:
     folder = given["out"] or settings().checkpoints / training.name
     for word in train(training, folder, device=best_device(), should_stop=_until(training.max_seconds)):
         if word.accuracy is not None:
-            log.info(
-                "round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s",
-                word.done,
-                training.rounds,
-                word.loss,
-                100 * word.accuracy,
-                word.seconds,
-            )
+            values = (word.done, training.rounds, word.loss, 100 * word.accuracy, word.seconds)
+            log.info("round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s", *values)
     if not (folder / "card.json").exists():
         raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
     if facts := read(folder / "card.json").privacy:
