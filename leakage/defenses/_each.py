@@ -19,6 +19,11 @@ def change_update(client: Client, change: Callable[[Params], Params]) -> Client:
     return send
 
 
+def change_tensors(client: Client, change: Callable[[str, Tensor], Tensor]) -> Client:
+    """Return a client that replaces each tensor of its update by `change(name, tensor)`, a function without randomness."""
+    return change_update(client, lambda update: {name: change(name, g) for name, g in update.items()})
+
+
 def change_update_at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:
     """Return a client that applies `change` to its update with the random generator of the local step.
 
@@ -42,22 +47,22 @@ def change_tensors_at_random(client: Client, step_rng: StepRng, name: str, chang
 
 
 def snap_to_received(client: Client, received: Params, below: Params, above: Params | None = None) -> Client:
-    """Return a client that ignores small deviations from `received`: within the bounds an entry is replaced by the received entry.
+    """Return a client that ignores small deviations from `received`: an entry within the bounds is replaced by the received entry.
 
-    Outside the bounds the entry becomes the received entry plus the part of its deviation that exceeds the bound.
+    An entry outside the bounds becomes the received entry plus the part of its deviation that exceeds the bound.
 
     Args:
         client: the attacker's imitation of the client.
-        received: what arrived.
-        below: by how much an entry may be smaller than the received entry; a tensor by parameter.
-        above: by how much an entry may be larger; `below` if None.
+        received: the update that arrived, by parameter.
+        below: by how much an entry may be smaller than the received entry, by parameter, of its shape.
+        above: by how much an entry may be larger than the received entry; None: as much as `below`.
     """
 
     def nearer(name: str, g: Tensor) -> Tensor:
         gap = g - received[name]
         return received[name] + gap - gap.clamp(-below[name], (above or below)[name])
 
-    return change_update(client, lambda update: {name: nearer(name, g) for name, g in update.items()})
+    return change_tensors(client, nearer)
 
 
 def keep_errors(incoming: Params, _received: Received) -> Params:
@@ -66,20 +71,20 @@ def keep_errors(incoming: Params, _received: Received) -> Params:
 
 
 def exact_errors(incoming: Params, received: Received) -> Params | None:
-    """Return {} (no errors) if the incoming gradient is exact and was received by itself, otherwise None (unknown).
+    """Return {} (no errors) if the incoming gradient is exact and the server received it alone, otherwise None (unknown).
 
-    For a protection that an attacker imitates exactly only under these conditions.
+    These are the errors of a protection that an attacker imitates exactly only under these conditions.
     """
     return {} if received.single and not incoming else None
 
 
 def add_variance(incoming: Params, received: Received, variance: float) -> Params:
-    """Return the incoming error variances plus `variance` in every entry, for independent noise."""
+    """Return the incoming error variances, by parameter, plus the `variance` of independent noise in every entry."""
     return {name: incoming.get(name, torch.zeros(())) + variance for name in received.update}
 
 
 def count_step(state: ClientState, name: str) -> tuple[int, ClientState]:
-    """Return the index of this local step (0 for the first), which the state counts under `name`, and the state with one step more."""
+    """Return the index of this local step, which the state counts under `name` from 0 on, and the state that counts one step more."""
     step = int(state.get(f"{name}.step", torch.tensor(0)))
     return step, {**state, f"{name}.step": torch.tensor(step + 1)}
 
@@ -91,12 +96,12 @@ def average_rounds(
 ) -> AdaptiveStrategy:
     """Return the adaptive strategy that averages all updates received so far, against noise that is drawn anew in every round.
 
-    After R rounds, noise of standard deviation s has the deviation s / sqrt(R). This holds if pictures and weights stay the same: if the
-    server changes the weights between rounds, the mean also contains gradients at other weights.
+    In the mean of R rounds, noise of standard deviation s has the deviation s / sqrt(R). This holds if pictures and weights stay the same:
+    if the server changes the weights between rounds, the mean also contains gradients at other weights.
 
     Args:
         name: prefix of the keys in the attacker's state.
-        surrogate: imitates what the mean is compared with, if that is not the gradient itself (for example a clipped gradient).
+        surrogate: imitates the client's update without noise, such as a clipped gradient; by default the gradient itself.
         errors: computes the error variances of one round; the rounds are independent.
     """
 

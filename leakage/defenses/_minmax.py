@@ -2,12 +2,12 @@
 
 A draw sends v = g + C / g for the entries that it keeps, and 0 for the others. C is the same for all entries of a draw and is not sent.
 1. |v| >= 2 sqrt(C), with equality at |g| = sqrt(C). With many entries, the smallest |v| therefore gives C = (min |v| / 2)^2.
-2. |g| is one of the two roots (|v| +- sqrt(v^2 - 4 C)) / 2, whose product is C.
+2. |g| is one of the two roots (|v| +- sqrt(v^2 - 4 C)) / 2; their product is C.
 3. If an entry is kept in two draws, the true root is the same in both; the other root changes with C.
 4. An entry is kept with probability g^2 / (g^2 + C). So |g| ~ sqrt(C p / (1 - p)), where p is the fraction of the draws that keep it,
    and the upper root is the likelier root of an entry that more than half of the draws keep.
 5. v has the sign of g.
-Derived here; GLAUS (Hu et al. 2024) uses the fourth fact. All sums are kept by tensor, in float64, with signs.
+Derived here; GLAUS (Hu et al. 2024) uses the fourth fact. There is a sum for each entry of each tensor, in float64, with signs.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class DrawSums:
         return squares[0].clamp(min=0).sqrt(), squares[1].clamp(min=0).sqrt()
 
     def solve(self, rounds: int, *, rare: bool) -> tuple[Tensor, Tensor]:
-        """Estimate the entries of the gradient and the error of each; an entry that was never kept is 0 with an infinite error.
+        """Return an estimate of each entry of the gradient, and its error; an entry that was never kept is 0 with an infinite error.
 
         After several draws the estimate is the mean of the likelier root. Let u be the upper and l the lower root. As u l = C, an entry of
         size u is kept with probability u / (u + l), an entry of size l with l / (u + l): being kept in n of N draws is evidence of

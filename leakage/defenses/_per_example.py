@@ -1,4 +1,4 @@
-"""The two steps of differentially private training: clip the gradient of each picture, then add noise to the sum."""
+"""The two steps of differentially private training: each picture's gradient is clipped, and noise is added to their sum."""
 
 from collections.abc import Callable
 
@@ -24,11 +24,11 @@ def clip_each_example(
 ) -> Client:
     """Return a client that sends (1/B) (sum_b clip(g_b, t) + N(0, noise(t)^2)); g_b is what `client` sends for picture b alone.
 
-    The new client computes B gradients of one picture. If `client` is a plain gradient and the model can be vectorised, it computes as
-    many together as memory allows; otherwise one after the other.
+    If `client` is a plain gradient and the model can be vectorised, as many of the B gradients as memory allows are computed together;
+    otherwise one after the other.
 
     Args:
-        client: sends the gradient of the pictures that it is given.
+        client: computes the gradient of given pictures.
         name: the client's state counts the local steps t under this name.
         clip: clips the gradient of one picture in local step t.
         noise: returns the standard deviation of the noise on the sum in local step t.

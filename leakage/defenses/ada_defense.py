@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_update, exact_errors
+from leakage.defenses._each import change_tensors, exact_errors
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
 from leakage.engine.devices import double
 
@@ -58,7 +58,7 @@ class AdaDefense(Defense):
     source = "https://arxiv.org/abs/2410.08734"
 
     variant: str = choice(PUBLISHED, (PUBLISHED, CODE), "The formula of the paper, or that of its code, which contains a small step size.")
-    rule: str = choice("adam", RULES, "The optimiser whose second moment divides the first moment.")
+    rule: str = choice("adam", RULES, "The optimiser that defines the second moment, by which the first moment is divided.")
     beta1: float = param(0.9, 0, 0.999, "Fraction of the first moment (the mean) that is kept from round to round.")
     beta2: float = param(0.999, 0, 0.99999, "Fraction of the second moment (the mean square) that is kept from round to round.")
     eps: float = param(1e-8, 1e-12, 1, "Small number that avoids a division by zero. Entries far above it lose their size.")
@@ -175,9 +175,8 @@ class AdaDefense(Defense):
         gradient, errors = self._invert_with_errors(sent, state)
         _, carried = self.stand_in(gradient, state)
         for name, g in gradient.items():
-            dg, da, dv = (
-                value.to(g) for value in (errors[name], *(state.get(kind + name, torch.zeros(())) for kind in (FIRST_ERROR, SECOND_ERROR)))
-            )
+            dg = errors[name].to(g)
+            da, dv = (state.get(kind + name, torch.zeros(())).to(g) for kind in (FIRST_ERROR, SECOND_ERROR))
             _, (by_v, by_g) = _derivatives(self._second, state.get(SECOND + name, torch.zeros_like(g)), g)
             carried |= {
                 LAST + name: g,
@@ -187,14 +186,14 @@ class AdaDefense(Defense):
         return carried
 
     def _solve_first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
-        """Return the gradient of entries whose second moment was 0, and where its size was lost by rounding."""
+        """Return the gradient of entries that had the second moment 0 before this round, and a mask of sizes lost by rounding."""
         new = math.sqrt(self._new)
         fraction = s * new / (1 - self.beta1)
         gap = 1 - fraction.abs()
         return eps / new * fraction / gap.clamp(min=rounding / 2), gap <= 0
 
     def _solve_later(self, s: Tensor, a: Tensor, before: Tensor, eps: float, last: Tensor) -> Tensor:
-        """Return the gradient of entries whose second moment `before` was not 0; of several roots that fit, the nearest to `last`."""
+        """Return the gradient of entries with a second moment `before` other than 0; of several roots that fit, the nearest to `last`."""
         b = 1 - self.beta1
         c = before * self.beta2 if self.rule == "adam" else before
         fits = list[tuple[Tensor, Tensor]]()
@@ -223,7 +222,7 @@ class AdaDefense(Defense):
         def soft(name: str, g: Tensor) -> Tensor:
             return self._unit * (g / self._usual(g, received[name].dim())).tanh()
 
-        return change_update(client, lambda update: {name: soft(name, g) for name, g in update.items()})
+        return change_tensors(client, soft)
 
     def _second(self, v: Tensor, g: Tensor) -> Tensor:
         square = g.square()

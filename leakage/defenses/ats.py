@@ -22,12 +22,12 @@ GREY = (19595, 38470, 7471)  # weights of red, green and blue in Pillow's grey, 
 
 @dataclass(frozen=True, kw_only=True)
 class ATS(Defense):
-    """Compute the gradient of changed pictures: three operations one after the other, with a random sign for every picture and step.
+    """The client sends the gradient of changed pictures: three operations in a row, with random signs for every picture and step.
 
     Policy 3-1-7: shift sideways by 150/331 of the width, contrast 1 +- 0.333, shift up or down by 0.101 of the height.
     Policy 43-18-18: shift up or down by 0.151 of the height, contrast 1 +- 0.389, twice. The paper found these two best for ResNet20-4 on
     CIFAR-100. A shift fills with black. `strength` multiplies every magnitude.
-    The label stays. An attacker who knows the policy does not know the random signs and does not need them: the gradient is that of the
+    The label stays. An attacker that knows the policy does not know the random signs and does not need them: the gradient is that of the
     changed picture, and a search finds the changed picture.
     Unlike the paper: no crop and flip before it; shades are not rounded to 256 levels. Put it after Soteria, which reads the pictures.
     Source: Gao et al. 2021, section 4, and their code (policy.py, autoaugment.py: operations of Pillow).

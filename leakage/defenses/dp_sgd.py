@@ -1,4 +1,4 @@
-"""DP-SGD: every picture's gradient clipped, then noise on their sum."""
+"""DP-SGD: the client clips the gradient of each picture and adds noise to their sum."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""ExcludeVars of NVIDIA FLARE: tensors that are not sent."""
+"""ExcludeVars of NVIDIA FLARE: the client does not send certain tensors."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from leakage.engine.tensor_names import tensors_named
 
 @dataclass(frozen=True, kw_only=True)
 class ExcludeVars(Defense):
-    """Do not send the named tensors; an update here has zeros in their place, and every attacker knows that these are no values.
+    """Do not send the named tensors; an update has zeros in their place here, and every attacker knows that these zeros are no values.
 
     "last" alone is what FedPer does (personal layers), "*norm*" is what FedBN does.
     An adaptive attacker compares the other tensors. Attacks in closed form that need a withheld tensor fail: without the last layer, no
@@ -42,10 +42,10 @@ class ExcludeVars(Defense):
 
     def errors(self, incoming: Params, received: Received) -> Params:
         """Return the incoming errors of the tensors that are sent; the defense adds none."""
-        kept = tensors_named(self.names, received.update)
-        return {name: variance for name, variance in incoming.items() if name not in kept}
+        excluded = tensors_named(self.names, received.update)
+        return {name: variance for name, variance in incoming.items() if name not in excluded}
 
     def zero_excluded(self, update: Params) -> Params:
         """Return the update with zeros in the tensors that are not sent."""
-        kept = tensors_named(self.names, update)
-        return {name: torch.zeros_like(g) if name in kept else g for name, g in update.items()}
+        excluded = tensors_named(self.names, update)
+        return {name: torch.zeros_like(g) if name in excluded else g for name, g in update.items()}

@@ -1,4 +1,4 @@
-"""Fed-CDP: every layer of every picture's gradient clipped, then noise on their sum."""
+"""Fed-CDP: the client clips each layer of each picture's gradient and adds noise to their sum."""
 
 import math
 from dataclasses import dataclass
@@ -57,11 +57,8 @@ class FedCDP(Defense):
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
         """Return (z C / B)^2 for every entry, with C of this step in the first round; None where noise comes before the clipping."""
-        return (
-            None
-            if incoming
-            else add_variance({}, received, (self.noise_multiplier * self.bound_at(received.step) / received.pictures) ** 2)
-        )
+        deviation = self.noise_multiplier * self.bound_at(received.step) / received.pictures
+        return None if incoming else add_variance({}, received, deviation**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {**super().strategies(), "average the rounds": average_rounds("fed_cdp", self.surrogate, self.errors)}

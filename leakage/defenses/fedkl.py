@@ -14,7 +14,7 @@ ACTIVATIONS = {"relu": torch.relu, "sigmoid": torch.sigmoid}
 
 
 class Locked(nn.BatchNorm2d):
-    """BatchNorm whose scale and shift are buffers with the values 1 and 0, not weights; the client replaces them by its secret values."""
+    """BatchNorm with scale and shift as buffers (values 1 and 0), not as weights; the client replaces the buffers by its secret values."""
 
     def __init__(self, norm: nn.BatchNorm2d) -> None:
         super().__init__(norm.num_features, norm.eps, norm.momentum, affine=False, track_running_stats=norm.track_running_stats)
@@ -31,7 +31,8 @@ class FedKL(Defense):
     """Replace scale and shift of every BatchNorm by gamma x + beta with gamma = act(W k + b), beta = act(V k' + c) for each channel.
 
     The keys k, k' ~ U(0, 1)^length and the lock layers (W, b), (V, c), with PyTorch's initialisation U(-1, 1) / sqrt(length), belong to
-    the client, two of each for every BatchNorm. Neither they nor their gradients are sent. The other gradients depend on them.
+    the client, two of each for every BatchNorm. The client sends neither keys and locks nor their gradients. The other gradients depend on
+    them.
     An adaptive attacker has three strategies. "look for the scales" starts every gamma and beta at the mean over all keys and locks
     (relu: 0.14, sigmoid: 0.5) and searches for them together with the pictures (only attacks that use Adam do this). "no scales" replays
     the client with gamma = 1 and beta = 0, as in the server's model. "expected scales" replays it with the means.

@@ -14,10 +14,10 @@ SERVER, CLIENT = "by the server", "by the phone"
 class FlowerCentralDP(Defense):
     """The server clips each update to norm C, adds the updates up and adds noise N(0, (z C)^2); or each client clips its own update.
 
-    C is `clipping_norm`. The guarantee holds against everybody who sees the model afterwards: other clients, and the public. The server
+    C is `clipping_norm`. The guarantee holds against all that see the model afterwards: other clients, and the public. The server
     receives every update before the noise, so there is no guarantee against the server and no epsilon is stated here; the server attacks
-    the update as it would be without this defense. The server knows the noise that it adds to the next model, because it drew it; that
-    noise is left out here, also where accuracies are measured.
+    the update as it would be without this defense. The server has drawn the noise that it adds to the next model, so it knows this noise;
+    the noise is left out here, also where accuracies are measured.
     Source: Flower (flwr.serverapp.strategy: DifferentialPrivacyServerSideFixedClipping, ...ClientSideFixedClipping), read in 2026;
     McMahan et al. 2018 (DP-FedAvg).
     """

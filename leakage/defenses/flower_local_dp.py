@@ -1,4 +1,4 @@
-"""Local differential privacy of Flower: the client clips its update and adds noise whose size follows from given parameters."""
+"""Local differential privacy of Flower: the client clips its update and adds noise; given parameters determine the noise's size."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class FlowerLocalDP(Defense):
 
     title = "A limit for each phone and noise (local DP of Flower)"
     short = "Flower local DP"
-    plain = "The phone shortens its update to a limit and adds random noise, whose size follows from a privacy budget that is typed in."
+    plain = "The phone shortens its update to a limit and adds random noise. The size of the noise follows from a privacy budget."
     hint = (
         "The sensitivity is typed in by hand: if it is below the limit, the promise is not kept. "
         "And it is a promise for a whole phone: compare with DP-SGD, which makes it for a picture."
@@ -44,7 +44,7 @@ class FlowerLocalDP(Defense):
 
     @property
     def deviation(self) -> float:
-        """Return s, the standard deviation of the noise."""
+        """The standard deviation s of the noise."""
         return self.sensitivity * math.sqrt(2 * math.log(1.25 / self.delta)) / self.epsilon
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:

@@ -1,4 +1,4 @@
-"""LDP-FL: every entry is replaced at random by one of two numbers, so that the mean is right."""
+"""LDP-FL: the client replaces every entry at random by one of two numbers, so that the mean is right."""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import average_rounds, change_tensors_at_random, change_update
+from leakage.defenses._each import average_rounds, change_tensors, change_tensors_at_random
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
 
 
@@ -46,7 +46,7 @@ class LDPFL(Defense):
         return change_tensors_at_random(client, step_rng, "ldp_fl", self.randomize)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return change_update(client, lambda update: {name: self.clamp(g) for name, g in update.items()})
+        return change_tensors(client, lambda _name, g: self.clamp(g))
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         mean = average_rounds("ldp_fl", errors=self._of_one_round)

@@ -1,11 +1,11 @@
-"""Low precision: fewer bits for every entry of the update."""
+"""Low precision: the client sends every entry of the update with fewer bits."""
 
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import average_rounds, change_tensors_at_random, change_update, exact_errors, snap_to_received
+from leakage.defenses._each import average_rounds, change_tensors, change_tensors_at_random, exact_errors, snap_to_received
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Published, Received, StepRng, choice
 
 FLOATS = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -52,9 +52,7 @@ class LowPrecision(Defense):
         return self.surrogate(client, {})
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        return change_update(
-            client, lambda update: {name: g + (self.round_to_format(g.detach()) - g.detach()) for name, g in update.items()}
-        )
+        return change_tensors(client, lambda _name, g: g + (self.round_to_format(g.detach()) - g.detach()))
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import average_rounds, change_update, change_update_at_random
+from leakage.defenses._each import average_rounds, change_tensors, change_update_at_random
 from leakage.defenses._minmax import FLOOR, LEVEL, NAME, ROUNDS, TINY, add_draw, assign_sizes, read_sums
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, param
 from leakage.engine.strategy import ACCOMPLICE
@@ -37,7 +37,7 @@ class MinMaxSampling(Defense):
     If AdaDefense acts before, nearly all entries have the same size: all |v| are alike and both roots are |v| / 2, so that only the
     signs are left (benchmarks/published/ada_defense_table.py).
     Unlike the paper of GLAUS, which takes the missing signs from the sum of ten clients: here the attacker knows one other client.
-    Source: Zhao et al. 2022 (MinMax sampling, SIGMOD); the link is Hu et al. 2024 (AdaDefense), who attack it with GLAUS (table III;
+    Source: Zhao et al. 2022 (MinMax sampling, SIGMOD); the link is Hu et al. 2024 (AdaDefense), where GLAUS attacks it (table III;
     counts, ranks and signs as in their code). The solution without an accomplice is derived here.
     """
 
@@ -59,10 +59,13 @@ class MinMaxSampling(Defense):
         return change_update_at_random(client, step_rng, NAME, self.sample)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Keep the entries that arrived; keep all if fewer arrived than are sent, because then the other entries really are zero."""
+        """Return the imitated client with zeros where nothing arrived.
+
+        All entries are kept if fewer arrived than are sent, because then the other entries really are zero.
+        """
         arrived = {name: g != 0 for name, g in received.items()}
         whole = sum(int(mask.sum()) for mask in arrived.values()) < self.count(received)
-        return change_update(client, lambda update: {name: g * (arrived[name] | whole) for name, g in update.items()})
+        return change_tensors(client, lambda name, g: g * (arrived[name] | whole))
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         def from_sums(description: str, invert_update: Inversion, **more: Any) -> AdaptiveStrategy:
@@ -118,7 +121,7 @@ class MinMaxSampling(Defense):
         }
 
     def _weigh_sent(self, received: Params, state: ClientState) -> Params:
-        """Return weight 1 for an entry that was ever sent, 0 for the others."""
+        """Return weight 1 for an entry that was sent in any round, 0 for the others."""
         after = self._add_draw(received, state)
         return {layer: (read_sums(after, layer).count > 0).to(v) for layer, v in received.items()}
 
@@ -138,7 +141,7 @@ class MinMaxSampling(Defense):
         return max(1, int(self.ratio * sum(g.numel() for g in update.values())))
 
     def sample(self, update: Params, rng: torch.Generator) -> Params:
-        """Draw the entries that are sent and enlarge them; for derivatives, the choice and the factors count as constants."""
+        """Return the update with the drawn entries enlarged, the others 0; for derivatives, choice and factors count as constants."""
         g = torch.cat([value.detach().flatten() for value in update.values()]).cpu().double()  # (D,)
         r = 1 - torch.rand(len(g), generator=rng, dtype=torch.float64)  # in (0, 1]
         weights = (1 / r - 1) * g.square()

@@ -1,4 +1,4 @@
-"""Outpost: in some local steps, less and less often, the client prunes its gradient and adds noise to important entries."""
+"""Outpost: in some local steps, rarer with time, the client prunes its gradient and adds noise to important entries."""
 
 import math
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class Outpost(Defense):
     reach it. In the other steps g is sent unchanged. A tensor with equal weights (such as a new BatchNorm's scale) or with a single entry
     has risk 0 and gets no noise.
     An adaptive attacker leaves out the entries that arrive as zero, as with pruning; it cannot imitate the noise. But an unchanged step
-    has fewer zeros: of the rounds watched, the attacker can take the last of those with the fewest zeros. If the weights stay the same,
-    this is the exact gradient; the probability that all of 20 rounds are changed is 2 in 10^7 (decay 0.125).
+    has fewer zeros, so the attacker can take the update with the fewest zeros (of equal ones the last) of all rounds watched. If the
+    weights stay the same, this is the exact gradient; the probability that all of 20 rounds are changed is 2 in 10^7 (decay 0.125).
     Chosen here, because the description leaves it open: F is computed before pruning; pruned entries get noise too; a layer is a
     parameter tensor; v * noise_base is a standard deviation, not a variance; i counts the client's local steps over all rounds.
     Unlike the code: its function returns the gradient unchanged (it assigns to a local variable); its i is epoch * batch in the round.

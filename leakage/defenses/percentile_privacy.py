@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_update, exact_errors, snap_to_received
+from leakage.defenses._each import change_tensors, change_update, exact_errors, snap_to_received
 from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, StepRng, param
 
 STEPS = "Local steps that the phone reports with its update; the limit applies to each step. FLARE takes 1 if none are reported."
@@ -45,7 +45,7 @@ class PercentilePrivacy(Defense):
 
     def surrogate(self, client: Client, received: Params) -> Client:
         arrived = self.mask_arrived(received)
-        return change_update(client, lambda update: {name: self.clamp(g) * arrived[name] for name, g in update.items()})
+        return change_tensors(client, lambda name, g: self.clamp(g) * arrived[name])
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
@@ -65,7 +65,7 @@ class PercentilePrivacy(Defense):
         return {name: self.clamp(g * (g.detach().abs() >= least)) for name, g in update.items()}
 
     def count_dropped(self, count: int) -> int:
-        """Return how many of `count` entries, all different, are set to zero."""
+        """Return how many of `count` entries are set to zero if all entries differ."""
         return math.ceil(round(self.percentile / 100 * (count - 1), 9))  # 9 digits: 0.1 * 10 is not to be rounded up to 2
 
     def clamp(self, g: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_update, count_step, exact_errors, snap_to_received
+from leakage.defenses._each import change_tensors, count_step, exact_errors, snap_to_received
 from leakage.engine.core import (
     AdaptiveStrategy,
     Client,
@@ -31,10 +31,10 @@ class Pruning(Defense):
 
     floor(fraction * n) of n entries lie below the threshold t; the n entries are those of one tensor, or of the whole gradient.
     Scope "random" sets floor(fraction * n) entries of each tensor to zero, drawn anew in every step; the others are sent unchanged.
-    With feedback, the client adds what it did not send to the next gradient: a = g + r, send a~, r <- a - a~. In the end all is sent.
-    An adaptive attacker compares the entries that arrived. If the smallest entries were pruned, it can also compare a pruned entry, where
-    the entry of the guess is larger than the smallest entry that arrived. It does not know what feedback adds from earlier steps. With
-    scope "random", every round brings other entries: R rounds together bring the fraction 1 - fraction^R of all.
+    With feedback, the client adds the entries that it did not send to the next gradient: a = g + r, send a~, r <- a - a~. In the end all
+    is sent. An adaptive attacker compares the entries that arrived. If the smallest entries were pruned, it can also compare a pruned
+    entry, where the entry of the guess is larger than the smallest entry that arrived. It does not know what feedback adds from earlier
+    steps. With scope "random", other entries arrive in every round: R rounds together bring the fraction 1 - fraction^R of all.
     Source: Zhu et al. 2019, section 5.2; per tensor as in Li et al. 2022 (GGL) and Sun et al. 2021 (Soteria); feedback as in
     Lin et al. 2018 (Deep Gradient Compression), section 3, there with momentum.
     """
@@ -42,7 +42,7 @@ class Pruning(Defense):
     title = "The largest entries only (pruning)"
     short = "Pruning"
     plain = "The phone sends only some entries of the gradient, usually the largest, and sets the others to zero."
-    hint = "An attacker who knows it compares the surviving entries only. Try 90 % with and without that knowledge."
+    hint = "An attacker that knows it compares the surviving entries only. Try 90 % with and without that knowledge."
     imitation = "known, and only the entries that survived are compared"
     elementwise = True
     published = Published("Published: no picture once 20 to 30 % of the entries are left out.", "fraction", (0.2, 0.3))
@@ -75,9 +75,9 @@ class Pruning(Defense):
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Keep the entries that were not pruned in `received`."""
+        """Return the imitated client with zeros in the entries that were pruned in `received`."""
         arrived = self.mask_arrived(received)
-        return change_update(client, lambda update: {name: g * arrived[name] for name, g in update.items()})
+        return change_tensors(client, lambda name, g: g * arrived[name])
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {

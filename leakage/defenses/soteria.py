@@ -12,7 +12,7 @@ from leakage.engine.tensor_names import OF, name_in_model
 
 SMALL = 1e-10  # added to |r_f|; the code adds 0.1, 1e-10 or nothing
 AT_ONCE = 2**20  # the most numbers in the derivatives that are computed together
-FEATURES = 64  # the most features whose derivatives are computed together
+FEATURES = 64  # the most features for which the derivatives are computed together
 NO_TABLE = "Soteria hides inputs of a linear last layer; this model has no such layer. Choose another protection or another model."
 
 
@@ -54,7 +54,10 @@ class Soteria(Defense):
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Leave out the columns that are zero in `received`; none if more are zero than are hidden, as then all are real zeros."""
+        """Return the imitated client with zeros in the columns that are zero in `received`.
+
+        If more columns are zero than the defense hides, hiding changed nothing, and the client stays as it is.
+        """
         weight = _last_weight(received)
         mask = (received[weight] != 0).any(0)  # (D,)
         if int((~mask).sum()) > self.count_hidden(received[weight]):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_update, change_update_at_random
+from leakage.defenses._each import change_tensors, change_update_at_random
 from leakage.defenses.percentile_privacy import STEPS
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, choice, flag, param
 
@@ -57,16 +57,16 @@ class SVTPrivacy(Defense):
         return change_update_at_random(client, step_rng, "svt_privacy", self.filter_update)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Replace each entry that arrived by the mean of what would be sent for it, and the others by 0.
+        """Return the imitated client with each entry that arrived replaced by the mean of what would be sent for it, the others by 0.
 
-        An entry that arrived beyond the limit stays as it is in the guess.
+        An entry that arrived beyond the limit keeps the value of the guess.
         """
 
         def expected(name: str, g: Tensor) -> Tensor:
             arrived = received[name]
             return torch.where(self.mask_bare(arrived), g, torch.where(arrived != 0, self.mean_sent(g), torch.zeros_like(g)))
 
-        return change_update(client, lambda update: {name: expected(name, g) for name, g in update.items()})
+        return change_tensors(client, expected)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
