@@ -84,8 +84,8 @@ class Card:
 CARD = TypeAdapter(Card)
 
 
-def words(name: str) -> str:
-    """Describe the training of a model in words.
+def describe_training(name: str) -> str:
+    """Return a description of a model's training, such as "trained for 10 of 20 epochs on 60,000 pictures of MNIST, ...".
 
     Args:
         name: The checkpoint's id, @ and the number of rounds, such as "lenet@10"; empty for an untrained model.

@@ -234,11 +234,11 @@ class ShippedDigits(DataSet):
 
     def count(self) -> int:
         with self._reading():
-            return len(shipped_digits.tried_digits().labels)
+            return len(shipped_digits.held_out_digits().labels)
 
     def _rows(self, index: int) -> readers.Rows:
         with self._reading():
-            return shipped_digits.tried_digits()
+            return shipped_digits.held_out_digits()
 
 
 def place_of(path: Path | None) -> str:

@@ -1,4 +1,4 @@
-"""The command `python -m leakage fetch`: it downloads data sets, by torchvision, and the backbones of LPIPS into the data folder."""
+"""The command `python -m leakage fetch`, which downloads data sets (by torchvision) and the backbones of LPIPS into the data folder."""
 
 import importlib
 import socket

@@ -63,7 +63,7 @@ class GeneratorCard:
 
 
 class MissingGeneratorError(CheckpointError):
-    """A generator whose Python package is not installed."""
+    """The Python package with the weights of a generator is not installed."""
 
 
 CARD = TypeAdapter(GeneratorCard)

@@ -21,7 +21,7 @@ HOST = "https://download.pytorch.org/models/"
 OFF = "off"
 PATIENCE = 30  # seconds without a response after which a host counts as unreachable
 CHUNK = 2**16
-TELLS = {
+SENTENCES = {  # state of the download -> the sentence for pages
     "fetching": "The network that LPIPS needs ({size} MB) is being downloaded from {host}. Runs that begin later have LPIPS.",
     "fetched": "The network that LPIPS needs ({size} MB) was downloaded from {host}; its SHA-256 is right. New runs have LPIPS.",
     "failed": "The network that LPIPS needs ({size} MB) could not be downloaded from {host}. The next start tries again.",
@@ -108,7 +108,7 @@ class LpipsDownload:
         if self.state == "idle":
             return ""
         host = urlsplit(source()).netloc or source()
-        return TELLS[self.state].format(size=self.backbone.megabytes, host=host)
+        return SENTENCES[self.state].format(size=self.backbone.megabytes, host=host)
 
 
 @cache

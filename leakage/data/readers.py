@@ -1,4 +1,4 @@
-"""Readers for the files of data sets: idx, CIFAR's binary and pickled versions, a zip of PNGs. No code in a file is executed. No torch.
+"""Readers of data sets: idx files, CIFAR's binary and pickled versions, zips of PNGs. No code in a file is executed. No torch.
 
 `stamp` is the time of a file's last change in nanoseconds; caches use it to notice that a file was replaced. The functions raise one of the
 errors in BROKEN if a file is damaged. The arrays that they return are read-only.

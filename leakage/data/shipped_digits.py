@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits inside scikit-learn, which every machine has: 1,500 for training, the others for tests. No torch."""
+"""The 1,797 handwritten digits inside scikit-learn, so on every machine: 1,500 for training, the others for tests. No torch."""
 
 import gzip
 from functools import lru_cache
@@ -10,7 +10,7 @@ from PIL import Image
 from leakage.data.package_files import package_file
 from leakage.data.readers import Rows
 
-LEARNT = 1500  # the first digits are the training set
+LEARNT = 1500  # so many digits, the first, are the training set
 SIDE = 28  # pixels, as in MNIST; the digits in the package have 8 pixels and 17 levels of grey
 
 
@@ -25,7 +25,7 @@ def training_digits() -> Rows:
     return Rows(pixels[:LEARNT], labels[:LEARNT])
 
 
-def tried_digits() -> Rows:
+def held_out_digits() -> Rows:
     """Return the test set: uint8 (297, 28, 28, 1), labels (297,). Raises PictureError if the file is missing."""
     pixels, labels = _all(digits_file())
     return Rows(pixels[LEARNT:], labels[LEARNT:])

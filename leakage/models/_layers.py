@@ -1,4 +1,4 @@
-"""Layers whose second derivatives are cheap, as gradient-matching attacks need them. Their outputs equal those of torch.nn."""
+"""Layers with cheap second derivatives, for gradient-matching attacks. Their outputs equal those of torch.nn."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -74,7 +74,7 @@ class ConvNorm(Conv2d):
 
 @dataclass(frozen=True)
 class Style:
-    """The kind of a network's convolutions and activations, in the words of the model's fields."""
+    """The kind of a network's convolutions and activations, by the values of the model's fields."""
 
     activation: str
     norm: str

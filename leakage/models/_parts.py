@@ -1,4 +1,4 @@
-"""What several models share: the first layer, the activations between layers, the papers' initialisations."""
+"""Parts that several models share: normalisation as the first layer, activations, the papers' initialisations."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -67,7 +67,7 @@ def normalisation(name: str, channels: int) -> dict[str, nn.Module]:
 
 
 class Colour(nn.Module):
-    """Turns a grey picture into a colour picture with three equal channels, which torchvision's networks need."""
+    """A layer that turns a grey picture into a colour picture with three equal channels, which torchvision's networks need."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.expand(-1, 3, -1, -1)  # (B, 3, H, W)

@@ -1,4 +1,4 @@
-"""He's residual networks for CIFAR, whose skips have no weights."""
+"""He's residual networks for CIFAR; their skips have no weights."""
 
 from collections import OrderedDict
 from dataclasses import dataclass

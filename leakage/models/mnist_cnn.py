@@ -15,8 +15,8 @@ class MnistCNN(Model):
     """conv 5@10 - sigmoid - conv 5@20 - sigmoid - conv 5@10 - sigmoid - linear; no padding; all weights and biases ~ U(-0.5, 0.5).
 
     35,900 parameters for 1x28x28 pictures and 10 classes; the picture shrinks from 28 to 24, 20 and 16 pixels.
-    Source: the link is Hu et al. 2024 (AdaDefense), who attack with GLAUS (gradient leakage attack using sampling); the layers are those of
-    the attack's public code.
+    Source: the link is Hu et al. 2024 (AdaDefense), where GLAUS (gradient leakage attack using sampling) attacks this network; the layers
+    are those of the attack's public code.
     """
 
     title = "Small network for digits (MNIST-CNN)"

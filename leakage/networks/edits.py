@@ -5,13 +5,13 @@ from dataclasses import replace
 from leakage.networks.grammar import Block, Conv, Step, write
 
 
-def with_skip(steps: tuple[Step, ...], place: int, skip: bool) -> str:
-    """Write the network with the skip of the block at step `place` (from 0) if `skip`, else cut; no other step is changed."""
-    step = steps[place]
-    return write((*steps[:place], replace(step, skip=skip), *steps[place + 1 :])) if isinstance(step, Block) else write(steps)
+def with_skip(steps: tuple[Step, ...], index: int, skip: bool) -> str:
+    """Return the text of the network in which the block at step `index` (from 0) has a skip if `skip`, else none."""
+    step = steps[index]
+    return write((*steps[:index], replace(step, skip=skip), *steps[index + 1 :])) if isinstance(step, Block) else write(steps)
 
 
-def with_filters(steps: tuple[Step, ...], place: int, filters: int) -> str:
-    """Write the network with another number of filters in the convolution at step `place` (from 0); no other step is changed."""
-    step = steps[place]
-    return write((*steps[:place], replace(step, filters=filters), *steps[place + 1 :])) if isinstance(step, Conv) else write(steps)
+def with_filters(steps: tuple[Step, ...], index: int, filters: int) -> str:
+    """Return the text of the network in which the convolution at step `index` (from 0) has this number of filters."""
+    step = steps[index]
+    return write((*steps[:index], replace(step, filters=filters), *steps[index + 1 :])) if isinstance(step, Conv) else write(steps)

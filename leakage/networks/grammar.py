@@ -1,9 +1,9 @@
-"""A network as plain data: its steps as a line of text, and every linear map in it with its sizes. No torch.
+"""The text of a network and its steps: the parser, the writer, and a list of all linear maps with their sizes. No torch.
 
     conv 5@12 /2 p2     12 filters of 5 x 5, stride 2, padding 2
     block 32 /2         a residual block: two convolutions 3 x 3 with 32 filters, the first with stride 2, and a skip past both
     block 32 /2 cut     the same without its skip
-    conv 3@16 norm, block 32 norm    BatchNorm with its stored statistics after every convolution of the step: a map of every channel
+    conv 3@16 norm, block 32 norm    BatchNorm with its stored statistics after every convolution of the step
     deep 16             a bottleneck: convolutions 1 x 1, 3 x 3 and 1 x 1 with 16, 16 and 64 filters, and a skip past all three
     mean 2, max 2       the mean or the largest of every 2 x 2 pixels; "mean" alone: of the whole picture
     linear 500          500 units, each connected to everything before
@@ -37,7 +37,7 @@ class NetworkError(ValueError):
 
 @dataclass(frozen=True)
 class Conv:
-    """`filters` filters of size x size."""
+    """A convolution with `filters` filters of size x size."""
 
     size: int
     filters: int
@@ -66,7 +66,7 @@ class Block:
 
     @property
     def convolutions(self) -> tuple[Conv, ...]:
-        """Its layers, in order."""
+        """The convolutions of the block, in their order."""
         if self.deep:
             return Conv(1, self.filters), Conv(3, self.filters, self.stride, 1), Conv(1, 4 * self.filters)
         return Conv(3, self.filters, self.stride, 1), Conv(3, self.filters, 1, 1)
@@ -74,7 +74,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Pool:
-    """The mean or the largest of every size x size pixels; size 0: of the whole picture."""
+    """A layer that takes the mean or the largest of every size x size pixels; size 0: of the whole picture."""
 
     kind: Literal["mean", "max"]
     size: int = 0
@@ -85,7 +85,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Linear:
-    """`units` units, each connected to all of the step before."""
+    """A linear layer with `units` units, each connected to all outputs of the step before."""
 
     units: int
 
@@ -98,26 +98,27 @@ Step = Conv | Block | Pool | Linear
 
 @dataclass(frozen=True)
 class Map:
-    """One linear map of a network: x -> z.
-
-    x, z       shapes of input (without padding) and output of one picture
-    weights    numbers in its kernel or matrix, biases not counted
-    step       the place of its step in the network, from 0; block: whether that is a residual block
-    shortcut   numbers in the weights of the block's own skip (a convolution of size 1), at the last map of the block
-    """
+    """A linear map of a network, x -> z, or a maximum."""
 
     name: str
     kind: Literal["conv", "linear", "mean", "max"]
     x: Shape
+    """The shape of the input for one picture, without padding."""
     z: Shape
+    """The shape of the output for one picture."""
     weights: int
+    """Numbers in the kernel or matrix, biases not counted."""
     step: int
+    """The index of the map's step in the network, from 0."""
     size: int = 0
     stride: int = 1
     padding: int = 0
     block: Block | None = None
+    """The residual block that contains the map; None outside blocks."""
     last: bool = True
+    """Whether the map is the last of its step."""
     shortcut: int = 0
+    """Weights in the convolution of the block's skip, at the last map of the block; 0 without such a convolution."""
 
     @property
     def inputs(self) -> int:
@@ -154,8 +155,8 @@ def check_fit(text: str, image_shape: tuple[int, int, int], outputs: int) -> Non
     """Raise NetworkError unless the network can be built for such pictures and is no larger than MOST_NUMBERS."""
     maps = unroll(parse(text), image_shape, outputs)
     numbers = {
-        "weights": sum(one.weights + one.shortcut for one in maps),
-        "numbers made of one picture by its layers": sum(one.outputs for one in maps),
+        "weights": sum(layer.weights + layer.shortcut for layer in maps),
+        "numbers made of one picture by its layers": sum(layer.outputs for layer in maps),
     }
     for what, count in numbers.items():
         if count > MOST_NUMBERS:
@@ -167,24 +168,24 @@ def unroll(steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: 
     """List every linear map, from the picture to the outputs. Raises NetworkError where a step does not fit its input."""
     maps: list[Map] = []
     shape: Shape = image_shape
-    for place, step in enumerate((*steps, Linear(outputs))):
-        head = place == len(steps)
+    for index, step in enumerate((*steps, Linear(outputs))):
+        head = index == len(steps)
         before = shape
         if isinstance(step, Linear):
-            name = "linear" if head else f"linear{place + 1}"
-            maps.append(Map(name, "linear", shape, (step.units,), prod(shape) * step.units, place))
+            name = "linear" if head else f"linear{index + 1}"
+            maps.append(Map(name, "linear", shape, (step.units,), prod(shape) * step.units, index))
         elif len(shape) == 1:
-            raise NetworkError(f"Step {place + 1} ({step}) needs a picture, and a linear step has made a list of it. Move it before.")
+            raise NetworkError(f"Step {index + 1} ({step}) needs a picture, and a linear step has made a list of it. Move it before.")
         elif isinstance(step, Pool):
-            maps.append(_pool(place, step, shape))
+            maps.append(_pool(index, step, shape))
         elif isinstance(step, Conv):
-            maps.append(_conv(place, f"conv{place + 1}", step, shape))
+            maps.append(_conv(index, f"conv{index + 1}", step, shape))
         else:
             parts = step.convolutions
             for number, part in enumerate(parts, 1):
-                made = _conv(place, f"block{place + 1}.conv{number}", part, shape)
-                maps.append(replace(made, block=step, last=number == len(parts)))
-                shape = made.z
+                layer = _conv(index, f"block{index + 1}.conv{number}", part, shape)
+                maps.append(replace(layer, block=step, last=number == len(parts)))
+                shape = layer.z
             if step.skip and (step.stride > 1 or before[0] != shape[0]):
                 maps[-1] = replace(maps[-1], shortcut=before[0] * shape[0])
         shape = maps[-1].z
@@ -235,30 +236,30 @@ def _within(step: Step) -> Step:
     return step
 
 
-def _conv(place: int, name: str, step: Conv, shape: Shape) -> Map:
+def _conv(index: int, name: str, step: Conv, shape: Shape) -> Map:
     channels, *sides = shape
     after = [(side + 2 * step.padding - step.size) // step.stride + 1 for side in sides]
     if min(after) < 1:
-        raise NetworkError(f"Step {place + 1} ({step}) needs at least {step.size} pixels a side, and {sides[0]} x {sides[1]} reach it.")
+        raise NetworkError(f"Step {index + 1} ({step}) needs at least {step.size} pixels a side, and {sides[0]} x {sides[1]} reach it.")
     return Map(
         name,
         "conv",
         shape,
         (step.filters, *after),
         step.filters * channels * step.size**2,
-        place,
+        index,
         size=step.size,
         stride=step.stride,
         padding=step.padding,
     )
 
 
-def _pool(place: int, step: Pool, shape: Shape) -> Map:
+def _pool(index: int, step: Pool, shape: Shape) -> Map:
     channels, height, width = shape
     after = (height // step.size, width // step.size) if step.size else (1, 1)
     if min(after) < 1:
-        raise NetworkError(f"Step {place + 1} ({step}) needs at least {step.size} pixels a side, and {height} x {width} reach it.")
-    return Map(f"{step.kind}{place + 1}", step.kind, shape, (channels, *after), 0, place, size=step.size)
+        raise NetworkError(f"Step {index + 1} ({step}) needs at least {step.size} pixels a side, and {height} x {width} reach it.")
+    return Map(f"{step.kind}{index + 1}", step.kind, shape, (channels, *after), 0, index, size=step.size)
 
 
 def _stride(stride: int) -> str:

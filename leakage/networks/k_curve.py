@@ -1,4 +1,4 @@
-"""The k-curve of a loss of one output: what the gradient says of the logit, and how many logits say the same. No torch.
+"""The k-curve of a network with one output: from its gradient to the possible logits, for each loss. No torch.
 
 A picture with logit z and label y = +-1 has the margin mu = y z. Without biases the gradient g of the last weights w gives one number,
 <g, w> = mu l'(mu) = c, where l(mu) is the loss. Its solution mu gives l'(mu), which is k = dL/dz up to the sign y, and so the
@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias, get_args
 
 Loss: TypeAlias = Literal["cross-entropy", "exponential", "hinge"]
 LOSSES: tuple[Loss, ...] = get_args(Loss)
-FAR = 700.0  # beyond it exp overflows
-TURNS = {  # where c is lowest: mu = 1 + exp(-mu); mu = 1; and as near below 1, where the hinge's margin is met, as a number can be
+FAR = 700.0  # exp overflows beyond this margin
+TURNS = {  # loss -> the mu at which c is lowest: mu = 1 + exp(-mu); mu = 1; for the hinge the largest number below 1
     "cross-entropy": 1.2784645427610738,
     "exponential": 1.0,
     "hinge": math.nextafter(1.0, 0.0),
@@ -20,7 +20,7 @@ TURNS = {  # where c is lowest: mu = 1 + exp(-mu); mu = 1; and as near below 1, 
 
 
 def derivative(loss: Loss, mu: float) -> float:
-    """Return l'(mu) of log(1 + exp(-mu)), the cross-entropy of logits 0 and z; of exp(-mu); or of max(0, 1 - mu)."""
+    """Return l'(mu) of a loss: of log(1 + exp(-mu)), the cross-entropy of logits 0 and z; of exp(-mu); or of max(0, 1 - mu)."""
     if loss == "cross-entropy":
         return -1 / (1 + math.exp(mu))
     return -math.exp(-mu) if loss == "exponential" else -float(mu < 1)
@@ -36,9 +36,10 @@ def curve(loss: Loss, mu: float) -> float:
 
 
 def roots(loss: Loss, c: float) -> list[float]:
-    """Return every mu with mu l'(mu) = c, rising: one for c >= 0; below, two of a smooth loss, one of the hinge; none below the minimum.
+    """Return every mu with mu l'(mu) = c, in rising order.
 
-    A hinge whose margin is met, mu >= 1, has c = 0 as well, and no gradient at all: of these only mu = 0 is listed.
+    There is one for c >= 0. For c < 0 there are two for a smooth loss and one for the hinge, and none if c is below the minimum. The hinge
+    has c = 0 also for every mu >= 1, where its gradient is 0; only mu = 0 is returned.
     """
     if loss == "hinge":
         return [0.0 - c] if c > -1 else []
@@ -53,14 +54,14 @@ def roots(loss: Loss, c: float) -> list[float]:
 
 
 def nearest(loss: Loss, c: float) -> list[float]:
-    """Return the roots; where noise has put c below its minimum, the mu of the minimum."""
+    """Return the `roots` of c; if c is below the minimum, as noise can make it, the mu of the minimum."""
     return roots(loss, c) or [TURNS[loss]]
 
 
 def twin(loss: Loss, mu: float) -> float | None:
-    """Return the other margin with the same gradient up to the length of the last layer's input; None when there is no other.
+    """Return the other margin with the same gradient, where the last layer's input has another length; None if there is no other.
 
-    Of a hinge there is none: below 1 its margin is unique, and from 1 on nothing is sent.
+    A hinge has none: below 1 its margin is unique, and from 1 on its gradient is 0.
     """
     if loss == "hinge" or mu <= 0 or mu == TURNS[loss]:
         return None
@@ -69,7 +70,7 @@ def twin(loss: Loss, mu: float) -> float | None:
 
 
 def halved(loss: Loss, c: float, above: float, below: float) -> float:
-    """Find, by bisection to the last digit, where the curve is c, between margins at which it is above and below c."""
+    """Return the mu at which `curve` is c, by bisection between a margin `above`, where the curve is above c, and a margin `below`."""
     while (mu := (above + below) / 2) not in (above, below):
         above, below = (mu, below) if curve(loss, mu) >= c else (above, mu)
     return min(above, below, key=lambda mu: abs(curve(loss, mu) - c))

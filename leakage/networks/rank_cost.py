@@ -1,8 +1,9 @@
-"""How long it takes to measure the rank of a layer's equations, and of a whole gradient, and what is too large for it. No torch.
+"""The time and memory that measuring ranks takes: of a layer's equations, and of a whole gradient. No torch.
 
 A layer's rank is measured by two singular value decompositions: of the gradient equations of one channel, and of the weight equations in
-what those leave open. The first also needs a basis of all pixels. That of the whole gradient: see `engine/jacobian_rank.py`; where not
-every pixel value can be moved in the time, as many random directions as can.
+the directions that the gradient equations leave open. The first also needs a basis of all pixels. `engine/jacobian_rank.py` measures the
+rank of a whole gradient; if the time does not suffice to move every pixel value, it moves the picture in as many random directions as the
+time allows.
 """
 
 from collections.abc import Iterable
@@ -12,7 +13,7 @@ from leakage.networks.exact_rank import gradient_rank
 from leakage.networks.grammar import Map
 
 SECONDS = 5e-10  # times the shorter side squared times the longer one; measured on one core: 4e-10 to 9e-10
-LONGEST = 20.0  # seconds for one layer, most of it perhaps in one step: a worker whose run is stopped then leaves after 10 s
+LONGEST = 20.0  # seconds for one layer, perhaps most of them in a single step; a worker ends 10 s after its run was stopped
 MOST_PIXELS = 4500
 MOST_NUMBERS = 2e7  # in one matrix, 8 bytes each
 
@@ -23,30 +24,33 @@ MOST_IN_BASIS, MOST_HELD = 2**25, 10_000_000  # numbers in random directions; in
 
 
 def to_measure(maps: tuple[Map, ...]) -> tuple[Map, ...]:
-    """Return the convolutions outside blocks with a skip; for all other maps the rank is known or is that of several maps."""
+    """Return the maps with a rank that can be measured: the convolutions outside blocks with a skip.
+
+    For all other maps the rank is known, or the rank is that of several maps together.
+    """
     return tuple(map_ for map_ in maps if map_.kind == "conv" and not (map_.block and map_.block.skip))
 
 
 def seconds(layer: Map) -> float:
-    """Estimate, by a rule of thumb for one core, the seconds of a measurement."""
+    """Estimate the seconds that measuring the rank of a layer takes, by a rule of thumb for one core."""
     gradient, pixels, weight, left = sides(layer)
     return SECONDS * (min(gradient, pixels) * pixels**2 + min(weight, left) ** 2 * left)
 
 
 def too_large(layer: Map) -> bool:
-    """Return whether a measurement would take too long, or too much memory."""
+    """Return whether measuring the rank of a layer would take too long, or too much memory."""
     _, pixels, weight, left = sides(layer)
     return seconds(layer) > LONGEST or pixels > MOST_PIXELS or min(weight, left) * left > MOST_NUMBERS
 
 
 def sides(layer: Map) -> tuple[int, int, int, int]:
-    """Return the sides of two matrices: gradient equations and pixels of a channel; weight equations and unknowns left open."""
+    """Return the sides of the two matrices: gradient equations, pixels of a channel; weight equations, unknowns that K leaves open."""
     left = layer.inputs - gradient_rank(layer)
     return layer.z[0] * layer.size**2, prod(layer.x[1:]), layer.outputs, left
 
 
 def gradient_directions(maps: Iterable[Map]) -> int:
-    """Return in how many directions the picture is moved to measure the rank of the whole gradient; 0: the network is too large."""
+    """Return in how many directions the picture is moved to measure the rank of the whole gradient; 0 if the network is too large."""
     maps = tuple(maps)
     pixels = maps[0].inputs
     if _numbers(maps) > MOST_HELD:

@@ -1,4 +1,4 @@
-"""What rank analysis says of attacks that solve one layer after the other: a verdict with its reason."""
+"""The verdict of rank analysis on attacks that solve one layer after the other, with its reason."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ WHOLE = "It says nothing of attacks that match the whole gradient at once."
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the counts say of attacks that go layer by layer.
+    """The verdict on attacks that go layer by layer.
 
     Args:
         headline: the answer in one sentence
@@ -26,9 +26,9 @@ class Verdict:
 
 
 def open_unknowns(row: LayerCount) -> int:
-    """Count the unknowns that a layer's own equations leave open.
+    """Return how many unknowns the equations of a layer alone leave open.
 
-    The exact rank decides where it is known, and the count of equations elsewhere. A fully connected layer leaves none open.
+    The exact rank decides where it is known, elsewhere the count of equations. A fully connected layer leaves no unknowns open.
     """
     if not row.counted:
         return 0
@@ -36,17 +36,17 @@ def open_unknowns(row: LayerCount) -> int:
 
 
 def missing_equations(row: LayerCount) -> int:
-    """Count the equations that a layer lacks after those that earlier layers hand on; above 0 the picture cannot be recovered in full."""
+    """Return how many equations a layer lacks in spite of those that earlier layers hand on; above 0 the layer leaves unknowns open."""
     return open_unknowns(row) - row.v
 
 
 def lacks_equations(found: Analysis) -> bool:
-    """Return whether some layer has too few equations, with those that earlier layers hand on."""
+    """Return whether some layer has too few equations in spite of those that earlier layers hand on."""
     return any(open_unknowns(row) and missing_equations(row) > 0 for row in found.rows)
 
 
 def layer_label(row: LayerCount, steps: tuple[Step, ...]) -> str:
-    """Name a layer for a page: a block by its number among the blocks, as in the paper."""
+    """Return the name of a layer for a page: a block has its number among the blocks, as in the paper."""
     if row.step >= len(steps) or not isinstance(steps[row.step], Block):
         return row.name.rstrip("0123456789") if row.kind in ("mean", "max") else row.name
     number = sum(isinstance(step, Block) for step in steps[: row.step + 1])
@@ -54,13 +54,13 @@ def layer_label(row: LayerCount, steps: tuple[Step, ...]) -> str:
 
 
 def layer_phrase(row: LayerCount, steps: tuple[Step, ...]) -> str:
-    """Name a layer inside a sentence."""
+    """Return the name of a layer inside a sentence: "block 3" or "layer conv1"."""
     name = layer_label(row, steps)
     return name if name.startswith("block") else f"layer {name}"
 
 
 def verdict(found: Analysis, steps: tuple[Step, ...], batch: int) -> Verdict:
-    """Say whether the equations of a network suffice to recover the picture layer by layer.
+    """Return the verdict whether the equations of a network suffice to recover the picture layer by layer.
 
     Args:
         found: the counts of the network, with measured ranks where there are any.

@@ -1,4 +1,4 @@
-"""Networks of the papers as texts that `grammar.parse` reads: what an editor of networks offers to start from. No torch."""
+"""Networks of the papers as texts that `grammar.parse` reads; the editor of networks offers them as a start. No torch."""
 
 from leakage.networks.grammar import JOINT, NetworkError, canonical
 
@@ -7,8 +7,8 @@ def _residual(kind: str, blocks: tuple[int, ...], width: int, *, cut: int = 0) -
     """Write conv 3 - stages of residual blocks, each twice as wide and half as large as the one before - mean; block `cut` has no skip."""
     steps = [f"conv 3@{width} p1"]
     for stage, count in enumerate(blocks):
-        for place in range(count):
-            shrinks = " /2" if stage and not place else ""
+        for index in range(count):
+            shrinks = " /2" if stage and not index else ""
             steps.append(f"{kind} {width * 2**stage}{shrinks}" + (" cut" if len(steps) == cut else ""))
     return JOINT.join([*steps, "mean"])
 
@@ -39,7 +39,7 @@ TEMPLATES = {  # name -> text; Zhu and Blaschko 2021: figure 2 (A to E), table 1
 
 
 def template_of(text: str) -> str | None:
-    """Return the template with the same steps, however they are written; None when there is none."""
+    """Return the name of the template with the same steps as a text, however the steps are written; None if there is none."""
     try:
         same = canonical(text)
     except NetworkError:

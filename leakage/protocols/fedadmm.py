@@ -9,7 +9,7 @@ from torch import Tensor
 from leakage.engine.core import Client, ClientState, Params, Protocol, Round, StepRng, Travels, Update, choice, flag, param
 from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
 
-OWN, SERVERS = "its own last model", "the server's model"
+LAST_MODEL, SERVER_MODEL = "its own last model", "the server's model"
 MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # keys of the client's state, by parameter: w and pi
 
 
@@ -19,9 +19,10 @@ class FedADMM(Protocol):
 
     The client sends only the increment of w + pi / rho. With d = w - z before (d_0) and after (d_T) the round, the increment is
     2 d_T - d_0 for every rho. The server adds server_step times the increment to z. In the first round pi = 0 and w = z.
-    Therefore the server can compute everything hidden: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`). With
-    q = 1 - rate * rho, the weighted sum of gradients is exactly S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q).
-    Source: Gong et al. 2022 (FedADMM); attacked with DLG in a reproduction report that took the increment for a gradient.
+    Therefore the server can compute the client's hidden state: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`).
+    With q = 1 - rate * rho, the weighted sum of gradients is exactly
+    S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q).
+    Source: Gong et al. 2022 (FedADMM); a reproduction report attacked it with DLG and took the increment for a gradient.
     """
 
     title = "Several local steps with a hidden correction (FedADMM)"
@@ -44,7 +45,7 @@ class FedADMM(Protocol):
     mini_batch: int = param(0, 0, 128, MINI_BATCH)
     rate: float = local_rate(0.01)
     penalty: float = param(0.01, 0.0001, 10, "How strongly the models of phone and server are pulled together (rho).")
-    start: str = choice(OWN, (OWN, SERVERS), "The model with which the phone begins a round.")
+    start: str = choice(LAST_MODEL, (LAST_MODEL, SERVER_MODEL), "The model with which the phone begins a round.")
     server_step: float = param(1, 0.01, 2, "The factor by which the server multiplies the increment.")
     shuffled: bool = flag(False, SHUFFLED)
 
@@ -99,7 +100,7 @@ class FedADMM(Protocol):
 
     def _before(self, weights: Params, state: ClientState) -> Params:
         """Return d_0 = w - z; {} in the first round, or if the client begins with the server's model."""
-        if self.start == SERVERS or not any(name.startswith(MODEL) for name in state):
+        if self.start == SERVER_MODEL or not any(name.startswith(MODEL) for name in state):
             return {}
         return {name: state[MODEL + name] - weight.detach() for name, weight in weights.items()}
 

@@ -1,4 +1,4 @@
-"""FedAvg: the client trains for several local steps and sends how far its weights have moved."""
+"""FedAvg: the client trains for several local steps and sends the change of its weights."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ class FedAvg(Protocol):
     title = "Several local steps (FedAvg)"
     short = "FedAvg"
     plain = "The phone trains for several steps by itself and sends how far the weights have moved."
-    hint = "Local steps hide little: an attacker who knows how the phone trains imitates each step. Try 5 epochs, naive and adaptive."
+    hint = "Local steps hide little: an attacker that knows how the phone trains imitates each step. Try 5 epochs, naive and adaptive."
     source = "https://arxiv.org/abs/1602.05629"
     elementwise = True
     travels = Travels("difference of weights", imitated="it imitates {steps}", one_step=True)

@@ -18,7 +18,7 @@ class RingAllReduce(SecureAggregation):
 
     There is no server to trust. The attacker is a client in the ring, without pictures here: it receives s_k, the sum of the
     k = `clients_before` clients before it, and at the end s_m. For k = 1, s_k is the update of a single client. For k = m the attacker
-    receives s_m alone. The sum of the clients after the attacker is s_m - s_k; no attack here uses it by itself.
+    receives s_m alone. The sum of the clients after the attacker is s_m - s_k; no attack here uses that sum by itself.
     With `colluding`, the client before the last of the k clients works with the attacker: s_k - s_(k-1) is the update of that last client.
     In an update, the tensors of s_m have the model's names, those of s_k "before/name", those of the single update "neighbour/name".
     An adaptive attacker compares all sums at once: the guess of a client's pictures has to fit each sum that contains the client's update.

@@ -15,7 +15,7 @@ class SecureAggregation(Protocol):
     """Send the sum of the updates of m clients, which have equally many pictures and use any protocol; the server sees only the sum.
 
     The masks of the cryptographic protocol cancel in the sum, so they are left out. An attacker can only treat the sum as one large batch.
-    It knows only the mean of the clients' states: exactly in the first round, approximately later.
+    The attacker knows only the mean of the clients' states: exactly in the first round, approximately later.
     Source: Bonawitz et al. 2017 (section 4: masking with one-time pads).
     """
 
@@ -39,10 +39,10 @@ class SecureAggregation(Protocol):
             parts = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
             for number, (client, pictures, labels) in enumerate(parts):
                 prefix = f"{number}/"
-                memory = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-                update, memory = client(weights, pictures, labels, memory)
+                member_state = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
+                update, member_state = client(weights, pictures, labels, member_state)
                 updates.append(update)
-                carried |= {prefix + name: value for name, value in memory.items()}
+                carried |= {prefix + name: value for name, value in member_state.items()}
             return self.received(updates), carried
 
         return send

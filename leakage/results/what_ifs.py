@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any, Literal
 
-from leakage.data.checkpoints import cards, words
+from leakage.data.checkpoints import cards, describe_training
 from leakage.data.images import PictureError, find
 from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog
@@ -191,5 +191,5 @@ def _training(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Ex
         trained = experiment.model_copy(update={"checkpoint": f"{id}@{card.stages[-1].rounds}"})
         with suppress(SpecError):
             trained.resolve(known)
-            return {"a trained model": (f"The same with weights {words(trained.checkpoint)}.", trained)}
+            return {"a trained model": (f"The same with weights {describe_training(trained.checkpoint)}.", trained)}
     return {}

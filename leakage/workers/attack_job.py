@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from leakage.data.checkpoints import words
+from leakage.data.checkpoints import describe_training
 from leakage.data.images import class_names, find, sheet
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.privacy import privacy_budget
@@ -207,7 +207,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         ),
         knowledge=AttackerKnowledge(
             labels_granted=experiment.assume.labels,
-            weights=words(experiment.checkpoint),
+            weights=describe_training(experiment.checkpoint),
             batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in prepared.seen.model.modules()),
             answers=tuple(prepared.federation.answers),
         ),

@@ -9,7 +9,7 @@ import torch
 from small_problems import CATALOG
 
 from leakage.data import checkpoints
-from leakage.data.checkpoints import SHIPPED, CheckpointError, Stage, cards, find, verified, words
+from leakage.data.checkpoints import SHIPPED, CheckpointError, Stage, cards, describe_training, find, verified
 from leakage.engine.loading import load
 from leakage.engine.weights import pack, put, unpack
 from leakage.settings import settings
@@ -183,8 +183,8 @@ def test_a_round_is_an_epoch_where_one_client_sees_all_pictures_once(home: Path)
 
 
 def test_the_threat_model_table_says_what_the_weights_are(ours: Path) -> None:
-    assert words("") == "untrained"
-    assert words("ours@3") == "trained for 3 of 3 epochs on 20,000 pictures of CIFAR-10, names 50.0% of the test pictures right"
+    assert describe_training("") == "untrained"
+    assert describe_training("ours@3") == "trained for 3 of 3 epochs on 20,000 pictures of CIFAR-10, names 50.0% of the test pictures right"
 
 
 # ---------------------------------------------------------------- what is shipped
