@@ -1,30 +1,24 @@
 """Local training of FedAvg, FedProx and FedADMM, differentiable by the pictures over any number of steps."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from leakage.engine.core import Client, ClientState, Params, StepRng, Update, param
+from leakage.engine.core import Client, ClientState, Params, Protocol, StepRng, Update, param
 
 FOLLOWED = 20  # up to this number of steps, intermediate results are kept for the derivative; otherwise they are computed again
 
 EPOCHS = "How often the phone goes through its pictures before it sends its update."
-MINI_BATCH = "Pictures in one local step; 0: all of them."
-RATE = "The size of one local step (the local learning rate)."
 SHUFFLED = "The phone takes its pictures in a new random order in each epoch, which the server does not know."
 
 
 def local_rate(default: float = 0.0001) -> Any:
     """Return the field of the local learning rate, with this default."""
-    return param(default, 1e-6, 1, RATE)
-
-
-def steps_of(count: int, *, epochs: int, mini_batch: int) -> int:
-    """Return the number of local steps of a client that has `count` pictures."""
-    return epochs * -(-count // (mini_batch or count))
+    return param(default, 1e-6, 1, "The size of one local step (the local learning rate).")
 
 
 def geometric(ratio: float, terms: int) -> float:
@@ -32,70 +26,77 @@ def geometric(ratio: float, terms: int) -> float:
     return float(sum(ratio**power for power in range(terms)))
 
 
-def descend(  # noqa: PLR0913  (the symbols of its formula)
-    gradient: Client,
-    weights: Params,
-    x: Tensor,
-    y: Tensor,
-    state: ClientState,
-    *,
-    epochs: int,
-    mini_batch: int,
-    rate: float,
-    momentum: float = 0.0,
-    start: Params | None = None,
-    pull: Callable[[Params], Params] | None = None,
-    step_rng: StepRng | None = None,
-) -> Update:
-    """Train locally and return the displacement d_T of the weights after T = epochs * ceil(n / mini_batch) steps, and the state.
+@dataclass(frozen=True, kw_only=True)
+class LocalTraining(Protocol):
+    """A protocol whose client takes several local steps over mini-batches of its pictures before it sends its update."""
 
-    v_{t+1} = momentum v_t + g(w + d_t; batch t) + pull(d_t), d_{t+1} = d_t - rate v_{t+1}, as in torch.optim.SGD. The displacement is
-    summed separately from the weights, because adding it to the weights and subtracting them again would round small changes away.
+    epochs: int = param(5, 1, 100, EPOCHS)
+    mini_batch: int = param(0, 0, 128, "Pictures in one local step; 0: all of them.")
+    rate: float = local_rate()
 
-    Args:
-        gradient: computes the gradient g of a mini-batch.
-        weights: the received weights w.
-        x: the pictures (B, C, H, W).
-        y: the labels (B,).
-        state: the client's state, which counts the epochs.
-        epochs: how often the client goes through its pictures.
-        mini_batch: pictures in one step; 0: all.
-        rate: the learning rate.
-        momentum: the factor of the last step in the next.
-        start: the displacement d_0 before the first step; None: 0.
-        pull: returns a term that is added to the gradient, from the displacement.
-        step_rng: draws a new order of the pictures for each epoch; None: their order stays.
-    """
-    moved = start or {}  # if empty, the gradient client is called with the received weight objects, which it can reuse
-    speed: Params = {}
-    size = mini_batch or len(x)
-    epoch = int(state.get("epoch", torch.tensor(0)))
-    batches = [
-        part
-        for number in range(epoch, epoch + epochs)
-        for part in (torch.arange(len(x)) if step_rng is None else torch.randperm(len(x), generator=step_rng(number))).split(size)
-    ]
-    whole = len(batches) == epochs and step_rng is None
-    long = len(batches) > FOLLOWED and torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
+    def count_steps(self, count: int) -> int:
+        """Return the number of local steps of a client that has `count` pictures."""
+        return self.epochs * -(-count // (self.mini_batch or count))
 
-    def step(moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> tuple[Params, Params, ClientState]:
-        here = {name: weight + moved[name] for name, weight in weights.items()} if moved else weights
-        step_gradient, state = gradient(here, x, y, state)
-        if pull:
-            term = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
-            step_gradient = {name: g + term[name] for name, g in step_gradient.items()}
-        if momentum:
-            step_gradient = {name: g + momentum * speed[name] if speed else g for name, g in step_gradient.items()}
-        moved = {name: moved[name] - rate * g if moved else -rate * g for name, g in step_gradient.items()}
-        return moved, step_gradient if momentum else speed, state
+    def descend(  # noqa: PLR0913  (the symbols of its formula)
+        self,
+        gradient: Client,
+        weights: Params,
+        x: Tensor,
+        y: Tensor,
+        state: ClientState,
+        *,
+        momentum: float = 0.0,
+        start: Params | None = None,
+        pull: Callable[[Params], Params] | None = None,
+        step_rng: StepRng | None = None,
+    ) -> Update:
+        """Train locally and return the displacement d_T of the weights after T = epochs * ceil(n / mini_batch) steps, and the state.
 
-    for part in batches:
-        here = (x, y) if whole else (x[part.to(x.device)], y[part.to(y.device)])
-        if long:
-            moved, speed, state = _checkpointed(step, moved, speed, *here, state)
-        else:
-            moved, speed, state = step(moved, speed, *here, state)
-    return moved, {**state, "epoch": torch.tensor(epoch + epochs)}
+        v_{t+1} = momentum v_t + g(w + d_t; batch t) + pull(d_t), d_{t+1} = d_t - rate v_{t+1}, as in torch.optim.SGD. The displacement is
+        summed separately from the weights, because adding it to the weights and subtracting them again would round small changes away.
+
+        Args:
+            gradient: computes the gradient g of a mini-batch.
+            weights: the received weights w.
+            x: the pictures (B, C, H, W).
+            y: the labels (B,).
+            state: the client's state, which counts the epochs.
+            momentum: the factor of the last step in the next.
+            start: the displacement d_0 before the first step; None: 0.
+            pull: returns a term that is added to the gradient, from the displacement.
+            step_rng: draws a new order of the pictures for each epoch; None: their order stays.
+        """
+        moved = start or {}  # if empty, the gradient client is called with the received weight objects, which it can reuse
+        speed: Params = {}
+        size = self.mini_batch or len(x)
+        epoch = int(state.get("epoch", torch.tensor(0)))
+        batches = [
+            part
+            for number in range(epoch, epoch + self.epochs)
+            for part in (torch.arange(len(x)) if step_rng is None else torch.randperm(len(x), generator=step_rng(number))).split(size)
+        ]
+        whole = len(batches) == self.epochs and step_rng is None
+        long = len(batches) > FOLLOWED and torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
+
+        def step(moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> tuple[Params, Params, ClientState]:
+            here = {name: weight + moved[name] for name, weight in weights.items()} if moved else weights
+            step_gradient, state = gradient(here, x, y, state)
+            if pull:
+                term = pull(moved or {name: torch.zeros_like(weight) for name, weight in weights.items()})
+                step_gradient = {name: g + term[name] for name, g in step_gradient.items()}
+            if momentum:
+                step_gradient = {name: g + momentum * speed[name] if speed else g for name, g in step_gradient.items()}
+            moved = {name: moved[name] - self.rate * g if moved else -self.rate * g for name, g in step_gradient.items()}
+            return moved, step_gradient if momentum else speed, state
+
+        for part in batches:
+            here = (x, y) if whole else (x[part.to(x.device)], y[part.to(y.device)])
+            if long:
+                moved, speed, state = _checkpointed(step, moved, speed, *here, state)
+            else:
+                moved, speed, state = step(moved, speed, *here, state)
+        return moved, {**state, "epoch": torch.tensor(epoch + self.epochs)}
 
 
 def _checkpointed(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> Any:

@@ -6,15 +6,15 @@ from dataclasses import replace as changed
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Client, ClientState, Params, Protocol, Round, StepRng, Travels, Update, choice, flag, param
-from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
+from leakage.engine.core import Client, ClientState, Params, Round, StepRng, Travels, Update, choice, flag, param
+from leakage.protocols._local import EPOCHS, SHUFFLED, LocalTraining, geometric, local_rate
 
 LAST_MODEL, SERVER_MODEL = "its own last model", "the server's model"
 MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # keys of the client's state, by parameter: w and pi
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedADMM(Protocol):
+class FedADMM(LocalTraining):
     """w <- w - rate (grad f(w; batch) + pi + rho (w - z)), T = E * ceil(n / B) times; then pi <- pi + rho (w - z).
 
     The client sends only the increment of w + pi / rho. With d = w - z before (d_0) and after (d_T) the round, the increment is
@@ -42,7 +42,6 @@ class FedADMM(Protocol):
     )
 
     epochs: int = param(1, 1, 100, EPOCHS)
-    mini_batch: int = param(0, 0, 128, MINI_BATCH)
     rate: float = local_rate(0.01)
     penalty: float = param(0.01, 0.0001, 10, "How strongly the models of phone and server are pulled together (rho).")
     start: str = choice(LAST_MODEL, (LAST_MODEL, SERVER_MODEL), "The model with which the phone begins a round.")
@@ -57,19 +56,7 @@ class FedADMM(Protocol):
             def pull(moved: Params) -> Params:
                 return {name: dual[name] + self.penalty * value for name, value in moved.items()}
 
-            after, state = descend(
-                gradient,
-                weights,
-                x,
-                y,
-                state,
-                epochs=self.epochs,
-                mini_batch=self.mini_batch,
-                rate=self.rate,
-                start=before,
-                pull=pull,
-                step_rng=order,
-            )
+            after, state = self.descend(gradient, weights, x, y, state, start=before, pull=pull, step_rng=order)
             update = {name: 2 * value - before[name] if before else 2 * value for name, value in after.items()}
             return update, self._carry(weights, after, dual, state)
 
@@ -77,7 +64,7 @@ class FedADMM(Protocol):
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """Return S / (1 + q + ... + q^(T-1)), computed with the client's state before the round."""
-        steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
+        steps = self.count_steps(seen.count)
         ratio = 1 - self.rate * self.penalty
         weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.state)
         before, after = self._before(seen.weights, seen.state), self._after(changed(seen, update=update))

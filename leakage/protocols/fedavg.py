@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from functools import partial
 
-from leakage.engine.core import Client, Params, Protocol, Round, StepRng, Travels, flag, param
-from leakage.protocols._local import EPOCHS, MINI_BATCH, SHUFFLED, descend, geometric, local_rate, steps_of
+from leakage.engine.core import Client, Params, Round, StepRng, Travels, flag, param
+from leakage.protocols._local import SHUFFLED, LocalTraining, geometric
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedAvg(Protocol):
+class FedAvg(LocalTraining):
     """Take T = E * ceil(n / B) local SGD steps over mini-batches of B of the n pictures, and send theta_T - theta_0.
 
     theta_{t+1} = theta_t - rate v_{t+1}, v_{t+1} = momentum v_t + grad L(theta_t; batch t). The last mini-batch may be smaller.
@@ -27,22 +27,11 @@ class FedAvg(Protocol):
         "Geiping et al. 2020: mini-batches of two": {"epochs": 1, "mini_batch": 2, "rate": 0.0001},
     }
 
-    epochs: int = param(5, 1, 100, EPOCHS)
-    mini_batch: int = param(0, 0, 128, MINI_BATCH)
-    rate: float = local_rate()
     momentum: float = param(0, 0, 0.99, "How much of its last local step the phone repeats in the next.")
     shuffled: bool = flag(False, SHUFFLED)
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
-        return partial(
-            descend,
-            gradient,
-            epochs=self.epochs,
-            mini_batch=self.mini_batch,
-            rate=self.rate,
-            momentum=self.momentum,
-            step_rng=step_rng if self.shuffled else None,
-        )
+        return partial(self.descend, gradient, momentum=self.momentum, step_rng=step_rng if self.shuffled else None)
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """Return -update / (rate * c), the average gradient over the local steps.
@@ -50,6 +39,6 @@ class FedAvg(Protocol):
         c is the sum of the weights of the gradients in the update. The weight of a gradient is 1 + momentum + momentum^2 + ..., with one
         term for its own step and for each step after it.
         """
-        steps = steps_of(seen.count, epochs=self.epochs, mini_batch=self.mini_batch)
+        steps = self.count_steps(seen.count)
         weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))
         return {name: value / (-self.rate * weight) for name, value in update.items()}
