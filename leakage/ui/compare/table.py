@@ -69,33 +69,19 @@ class Column:
     """The digits after the point of that score."""
 
 
+def score_column(name: str, digits: int, what: str) -> Column:
+    """Return the column of a score that a grey picture has too, with this number of digits after the point."""
+    return Column(what=what, read=lambda row: TableCell(text=number(getattr(row, name), digits)), grey=name, digits=digits)
+
+
 VERDICT = Column(
     what="Could the picture be picked out of a line-up, and is it better than pictures that know nothing?", read=lambda row: verdict(row)
 )
 SCORES = {  # title -> column
-    "PSNR": Column(
-        what="How close the stolen picture is, in decibels: higher leaks more.",
-        read=lambda row: TableCell(text=number(row.psnr, 1)),
-        grey="psnr",
-        digits=1,
-    ),
-    "SSIM": Column(
-        what="How alike the shapes are, up to 1: higher leaks more.",
-        read=lambda row: TableCell(text=number(row.ssim, 2)),
-        grey="ssim",
-        digits=2,
-    ),
-    "LPIPS": Column(
-        what="How different it looks, 0 for equal: lower leaks more.",
-        read=lambda row: TableCell(text=number(row.lpips, 2)),
-        grey="lpips",
-        digits=2,
-    ),
-    "Rank": Column(
-        what="Place of the private picture in a line-up of 100: 1 leaks most.",
-        read=lambda row: TableCell(text=number(row.rank, 0)),
-        grey="rank",
-    ),
+    "PSNR": score_column("psnr", 1, "How close the stolen picture is, in decibels: higher leaks more."),
+    "SSIM": score_column("ssim", 2, "How alike the shapes are, up to 1: higher leaks more."),
+    "LPIPS": score_column("lpips", 2, "How different it looks, 0 for equal: lower leaks more."),
+    "Rank": score_column("rank", 0, "Place of the private picture in a line-up of 100: 1 leaks most."),
     "Label": Column(
         what="The fraction of the classes that the attacker found out.",
         read=lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
