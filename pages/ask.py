@@ -15,10 +15,9 @@ from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.question import Question, in_words_of
 from leakage.spec.threat_model import counted
 from leakage.ui.ask import answer_view, questions
-from leakage.ui.common import explain
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
-from leakage.ui.common.session import delete_all, owner
+from leakage.ui.common.session import draw_foot, owner
 from leakage.ui.compare.compared import find_runs
 from leakage.ui.lab.chooser import uploads_of
 
@@ -101,9 +100,7 @@ def page() -> None:
         start(question, uploads, known)
     with right:
         answer_view.show(st.query_params.get("runs", ""), question, known)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.promise(), width="content")
-        delete_all()
+    draw_foot()
 
 
 page()

@@ -10,11 +10,11 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import all_warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.lab_settings import PICKED
-from leakage.ui.common import address, explain, forms
+from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
-from leakage.ui.common.session import delete_all, owner
+from leakage.ui.common.session import draw_foot, owner
 from leakage.ui.compare import compared, precomputed_results, variants, variants_address
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
 from leakage.ui.lab.client_choice import choose_setting
@@ -142,9 +142,7 @@ def page() -> None:
     with right:
         compared.show(st.query_params.get("runs", ""), experiments, known)
         precomputed_results.show(known)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.promise(), width="content")
-        delete_all()
+    draw_foot()
 
 
 page()

@@ -8,11 +8,11 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.threat_model import ClientBehavior
-from leakage.ui.common import address, explain, forms
+from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
-from leakage.ui.common.session import BEFORE, COMING, SHOWN, delete_all, owner
+from leakage.ui.common.session import BEFORE, COMING, SHOWN, draw_foot, owner
 from leakage.ui.lab import newcomer, presets, result, simple_form
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
@@ -127,9 +127,7 @@ def page() -> None:
     with right:
         st.session_state[SHOWN] = run_shown()
         result.show(st.session_state[SHOWN], experiment, known)
-    with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(explain.promise(), width="content")
-        delete_all()
+    draw_foot()
 
 
 page()

@@ -6,6 +6,7 @@ import streamlit as st
 
 from leakage.runs.owners import COOKIE, owner_of
 from leakage.runs.service import service
+from leakage.ui.common.explain import promise
 
 PAGE, KEPT = "page", "kept"  # in session state: the page the visitor is on, and the keys that only this page keeps there
 SHOWN, BEFORE = "shown", "before"  # in session state: the runs that the Lab shows, and the runs that it showed when the visitor left it
@@ -27,6 +28,13 @@ def enter(page: str) -> None:
         for key in state.pop(KEPT, ()):
             state.pop(key, None)
     state[PAGE] = page
+
+
+def draw_foot() -> None:
+    """Draw the foot of a page: what happens to pictures, and the button of `delete_all`."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(promise(), width="content")
+        delete_all()
 
 
 def delete_all() -> None:
