@@ -1,4 +1,4 @@
-"""From an Experiment, which is plain data, to the objects that the engine takes. The only module that knows both."""
+"""Conversion of an Experiment, which is plain data, into the objects of the engine."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -41,18 +41,19 @@ def federation(experiment: Experiment) -> Federation:
     granted = ThreatModel(**experiment.assume.model_dump(exclude={"accomplice", "examples"}), accomplice=_accomplice(experiment))
     aggregation = plugin("protocol", experiment.aggregation) if experiment.aggregation else None
     defenses = [plugin("defense", part) for part in experiment.defenses]
-    one = Federation.of(plugin("protocol", experiment.protocol), defenses, granted, seed=experiment.seed, aggregation=aggregation)
-    return replace(one, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
+    protocol = plugin("protocol", experiment.protocol)
+    first_round = Federation.of(protocol, defenses, granted, seed=experiment.seed, aggregation=aggregation)
+    return replace(first_round, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
 
 
 def _accomplice(experiment: Experiment) -> tuple[Tensor, Tensor] | None:
-    """Return picture and label of the client that works with the attacker."""
-    own = experiment.assume.accomplice
-    return load(experiment.model_copy(update={"pictures": (own,)}), {}) if own else None
+    """Return picture (1, C, H, W) and label (1,) of the client that works with the attacker; None if there is no such client."""
+    picture = experiment.assume.accomplice
+    return load(experiment.model_copy(update={"pictures": (picture,)}), {}) if picture else None
 
 
 def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Module:
-    """Return the experiment's model for pictures (C, H, W), with weights drawn by the seed, or trained ones."""
+    """Return the experiment's model for pictures (C, H, W), with its trained weights, or with weights drawn by the seed."""
     outputs = 1 if experiment.task != "classes" else experiment.num_classes
     model = untrained(experiment.model, image_shape, outputs, seed=experiment.seed)
     if experiment.task != "classes":
@@ -73,32 +74,37 @@ def load_checkpoint(model: nn.Module, name: str) -> None:
 
 
 def initial_model(experiment: Experiment, x: Tensor) -> nn.Module:
-    """Return the model as the client got it in the first round, on the device of x and in its precision."""
+    """Return the model that the client receives in the first round, on the device of x and in the precision of x."""
     model = network(experiment, (x.shape[1], x.shape[2], x.shape[3]))
     return ready(model, federation(experiment), x, batch_norm=experiment.batch_norm)
 
 
 def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
-    """Return what the server has after it received an update of pictures x (B, C, H, W) and labels y (B,)."""
+    """Return what the server has after it received the update that clients compute from pictures x (B, C, H, W) and labels y (B,)."""
     return observe_model(initial_model(experiment, x), x, y, federation(experiment), num_classes=experiment.num_classes)
 
 
 def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
-    """Return the classes (B,) that an untrained network of one output predicts for the pictures, or the opposite ones (flipped)."""
+    """Return the classes (B,) that an untrained network with one output predicts for pictures, or the opposite classes (task "flipped")."""
     with torch.no_grad():
-        own: Tensor = initial_model(experiment, x)(x).argmax(1)
-    return 1 - own if experiment.task == "flipped" else own
+        predicted: Tensor = initial_model(experiment, x)(x).argmax(1)
+    return 1 - predicted if experiment.task == "flipped" else predicted
 
 
 def origins(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> list[Origin]:
-    """Return the origin of each private picture; of an upload also the file, by its id in the experiment, and its kind."""
+    """Return the origin of each private picture: its source and id, and for an upload its kind and its file.
 
-    def one(picture: Picture) -> Origin:
+    Args:
+        experiment: the experiment.
+        uploads: id of an upload in the experiment -> its file.
+    """
+
+    def origin(picture: Picture) -> Origin:
         if picture.source != "upload":
             return Origin(picture.source, picture.id)
         return Origin(picture.source, picture.id, kind_of(picture.label or 0), (uploads or {}).get(picture.id, b""))
 
-    return [one(picture) for picture in experiment.pictures]
+    return [origin(picture) for picture in experiment.pictures]
 
 
 def prepare(
@@ -108,9 +114,16 @@ def prepare(
     device: torch.device | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> PreparedAttack:
-    """Load the pictures, let the client send its update, and note what pictures that know nothing would score.
+    """Load the private pictures, compute the client's update, and score the baselines: pictures that do not depend on the private ones.
 
-    Raises StoppedError when `should_stop()`, called before every local step of the client, returns True.
+    Args:
+        experiment: a resolved experiment.
+        uploads: id of an upload in the experiment -> its file.
+        device: where to compute; None: the best device of this machine.
+        should_stop: called before every local step of the client.
+
+    Raises:
+        StoppedError: `should_stop()` returned True.
     """
     precision = PRECISIONS[experiment.precision]
     device = device_for(precision, device or best_device())
@@ -137,11 +150,11 @@ def play(
     should_stop: Callable[[], bool] = lambda: False,
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
-    """Prepare the experiment, unless `prepared` is given, and run the attack: see `evaluation.play.play`."""
+    """Prepare the experiment, unless `prepared` is given, run the attack, and yield its frames: see `evaluation.play.play`."""
     yield from play_prepared(prepared or prepare(experiment, should_stop=should_stop), should_stop=should_stop, per_second=per_second)
 
 
 def batchable(experiment: Experiment) -> bool:
-    """Return whether a run can share a loop with others that differ in nothing but the protection and the attacker."""
+    """Return whether an experiment can run in one loop with experiments that differ only in the protection and the attacker."""
     setting = federation(experiment)
     return plugin("attack", experiment.attack).batchable and setting.batchable and setting.same_model

@@ -1,4 +1,4 @@
-"""An attack as a run: its frames as events. Runs that differ in the protection alone are played in one loop, where that is faster."""
+"""The run of an attack: its frames become events. Runs that differ only in the protection share one loop where that is faster."""
 
 import base64
 import importlib.metadata
@@ -46,10 +46,11 @@ LANES = 8  # runs in one loop
 
 
 def perform(job: Job, device: torch.device) -> None:
-    """Play the attack, and with it others that wait and can share its loop.
+    """Run an attack, in one loop with waiting runs that can share it, and store their frames and results.
 
-    Its time runs from its claim on, while it is prepared too. A loop has one limit: that of one run, times what a step of the loop costs in
-    steps of one run. So each has as many steps as it would have had alone, and all together take less time than one after the other.
+    The time of a run begins when the run is claimed, so it includes the preparation. A loop has one time limit: the limit of one run, times
+    the cost of a step of the loop, in steps of one run. So each run has as many steps as it would have by itself, and all runs together
+    take less time than one after the other.
     """
     limit = parse(job.run.experiment).max_seconds
     job.may_take(limit)
@@ -62,7 +63,7 @@ def perform(job: Job, device: torch.device) -> None:
         for run in others:
             other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
             other_job.may_take(limit, runs=runs, since=job.run.started)
-            with suppress(Exception), other_job.telling():  # what is wrong with one is no matter of the others
+            with suppress(Exception), other_job.failing():  # an error in one run does not end the others
                 cases.append(prepare_case(other_job, device))
             job.fit = job.fit and other_job.fit
         for case in cases:
@@ -73,8 +74,8 @@ def perform(job: Job, device: torch.device) -> None:
             if len(cases) == 1:
                 run_single(first)
                 return
-            for place, frame in play_together([case.prepared for case in cases], [case.job.heartbeat for case in cases]):
-                keep(cases[place], frame, alone=False)
+            for index, frame in play_together([case.prepared for case in cases], [case.job.heartbeat for case in cases]):
+                store_frame(cases[index], frame, alone=False)
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def applying(cases: "Sequence[Case]") -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Case:
-    """A claimed run with its experiment, ready to be played."""
+    """A claimed run with its experiment and its prepared attack."""
 
     job: Job
     experiment: Experiment
@@ -98,7 +99,7 @@ class Case:
 
 
 def prepare_case(job: Job, device: torch.device) -> Case:
-    """Prepare what this run asks for. Raises UnbegunError when it is stopped meanwhile, or its time is over."""
+    """Return a claimed run with its attack prepared. Raises UnbegunError if the run is stopped meanwhile, or if its time is over."""
     experiment = parse(job.run.experiment)
     job.heartbeat.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
@@ -111,51 +112,57 @@ def prepare_case(job: Job, device: torch.device) -> Case:
 
 
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
-    """Claim waiting runs of the same owner to be computed in one loop with this one: at most a fair number for each slot.
+    """Claim waiting runs of the same owner that can be computed in one loop with this run.
 
-    Returns these runs, and what a step of that loop costs, in steps of one run.
+    At most LANES runs share a loop, and no more than make the loops of all slots equally long.
+
+    Returns:
+        The claimed runs, and the cost of a step of the loop, in steps of one run.
     """
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None
     open_runs = [*job.store.queue(), *job.store.running()] if batchable(experiment) else []
-    alike = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
-    alike = [run for run in alike if (other := parse(run.experiment)).same_except_defense(experiment) and batchable(other)]
-    share = min(LANES, math.ceil((len(alike) + 1) / settings().slots)) - 1
-    waiting = [run.id for run in alike if run.status == "queued"]
-    most = min(share, len(waiting))
+    others = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
+    others = [run for run in others if (other := parse(run.experiment)).same_except_defense(experiment) and batchable(other)]
+    per_slot = min(LANES, math.ceil((len(others) + 1) / settings().slots)) - 1
+    waiting = [run.id for run in others if run.status == "queued"]
+    most = min(per_slot, len(waiting))
     cost = lanes_cost(case.prepared.seen, most + 1) if most else 1.0
     claimed = job.store.claim_also(waiting, most, job.run.worker) if cost < most + 1 else []
     return claimed, min(cost, 1.0 + len(claimed))
 
 
 def run_single(case: Case) -> None:
-    """Compute one run in a loop of its own."""
+    """Compute one run by itself, with as many threads as make it fast, and store its frames."""
     fields = case.experiment.attack.fields
     if case.prepared.seen.device.type == "cpu" and "steps" in fields:
         case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
     for frame in play(case.prepared, should_stop=case.job.heartbeat):
-        keep(case, frame, alone=True)
+        store_frame(case, frame, alone=True)
 
 
-def keep(case: Case, frame: Frame, *, alone: bool) -> None:
-    """Store one frame; what it could not miss saying becomes an event of its own, and the final one closes the job.
+def store_frame(case: Case, frame: Frame, *, alone: bool) -> None:
+    """Store a frame of a run as an event with its pictures. The final frame also closes the job.
 
-    `alone`: it had the loop for itself, so that others of its kind will take about as long.
+    Args:
+        case: the run.
+        frame: the frame; the text under "event" in its note is stored as an event before it.
+        alone: whether the run is the only run in its loop, so that similar runs can be expected to take as long.
     """
     job, store, run = case.job, case.job.store, case.job.run.id
     if "event" in frame.note:
         store.add_event(run, NoteEvent(text=frame.note["event"]))
     scores = FrameScores.model_validate(frame.scores, extra="forbid")
-    found: dict[str, Any] = {"step": frame.step, "scores": scores, "labels": tuple(frame.labels), "note": frame.note}
-    found["verdict"] = VerdictWords.model_validate(frame.verdict) if frame.verdict else None
+    common: dict[str, Any] = {"step": frame.step, "scores": scores, "labels": tuple(frame.labels), "note": frame.note}
+    common["verdict"] = VerdictWords.model_validate(frame.verdict) if frame.verdict else None
     views = {name: picture_address(view) for name, view in frame.views.items()}
-    event = FrameEvent(**found, seconds=round(frame.seconds, 3), loss=frame.loss, views=views)
+    event = FrameEvent(**common, seconds=round(frame.seconds, 3), loss=frame.loss, views=views)
     seq = store.add_frame(run, event, contact_sheet(frame.x))
     if frame.final:
         how = job.cut if frame.ending == "stopped" else frame.ending
         job.done(
             AttackEnd(
-                **found,
+                **common,
                 answer=seq,
                 ending=ending(how, frame.step, case.experiment),
                 steps=frame.step,
@@ -166,7 +173,7 @@ def keep(case: Case, frame: Frame, *, alone: bool) -> None:
 
 
 def contact_sheet(x: torch.Tensor) -> bytes:
-    """Write pictures (B, C, H, W) in [0, 1] as one lossless PNG."""
+    """Return pictures (B, C, H, W) in [0, 1] as one lossless PNG, side by side."""
     return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
 
 
@@ -176,9 +183,14 @@ def picture_address(picture: torch.Tensor) -> str:
 
 
 def describe(case: Case, *, others: int) -> MetaEvent:
-    """Return the first event of a run: all that a page shows and that does not change during the run. `others` share its loop."""
+    """Return the first event of a run: all that a page shows and that does not change during the run.
+
+    Args:
+        case: the run.
+        others: the number of other runs in its loop.
+    """
     experiment, prepared, run = case.experiment, case.prepared, case.job.run
-    held, attack, device = prepared.baselines, prepared.attack, prepared.seen.device
+    baselines, attack, device = prepared.baselines, prepared.attack, prepared.seen.device
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
@@ -213,21 +225,21 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         ),
         environment=RunEnvironment(device=name, versions=versions, estimate=run.estimate),
         judging=Judging(
-            baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in held.scores.items()},
-            lineup=LineupFacts(size=held.lineup.size, words=held.lineup.words),
-            lpips=LpipsFacts(net=held.perceptual.net, words=held.perceptual.words),
+            baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in baselines.scores.items()},
+            lineup=LineupFacts(size=baselines.lineup.size, words=baselines.lineup.words),
+            lpips=LpipsFacts(net=baselines.perceptual.net, words=baselines.perceptual.words),
         ),
     )
 
 
 def guarantee(prepared: PreparedAttack) -> PrivacyBound | None:
-    """Return the privacy bound (epsilon, delta, unit) over all that this client has sent; None without a protection that promises one."""
+    """Return the privacy bound (epsilon, delta, unit) on all that the client has sent; None if no protection promises a bound."""
     budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
     return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 
 def named(source: str, label: int) -> str:
-    """Return the name of a class of that source; of a class without a name its number."""
+    """Return the name of a class in a source of pictures, or "class N" if the class has no name."""
     names = class_names(source)
     return names[label] if label < len(names) else f"class {label}"
 
@@ -235,10 +247,10 @@ def named(source: str, label: int) -> str:
 def pictures(experiment: Experiment, labels: Sequence[int]) -> tuple[PrivatePicture, ...]:
     """Return title, class name and label of every private picture, for the page."""
 
-    def one(picture: Picture, label: int) -> PrivatePicture:
+    def described(picture: Picture, label: int) -> PrivatePicture:
         if picture.source == "upload":
             return PrivatePicture(title="Your picture", class_name=named(picture.source, picture.label or 0), label=label)
         item = find(picture.source, picture.id)
         return PrivatePicture(title=item.title, class_name=item.class_name, label=label)
 
-    return tuple(one(*pair) for pair in zip(experiment.pictures, labels, strict=True))
+    return tuple(described(*pair) for pair in zip(experiment.pictures, labels, strict=True))

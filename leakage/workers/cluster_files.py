@@ -1,6 +1,6 @@
-"""The files that a run on another machine needs, and those that a training leaves there: what they are, and how they come and go.
+"""The files of a run on another machine: which files it reads, how they are fetched, and how a training's files come back.
 
-Only public data sets and trained weights. Uploads are never written to another machine's disk: they come with the run.
+These files are public data sets and trained weights. Uploads are sent with the run, and never written to another machine's disk.
 """
 
 import fcntl
@@ -22,24 +22,28 @@ from leakage.spec.experiment import parse
 from leakage.spec.tasks import InverterTraining, parse_training
 
 FACES = "faces/olivettifaces.mat"  # see evaluation/pools.py
-CARD = "card.json"  # of a training that has ended
+CARD = "card.json"  # the file that a training writes at its end
 
 
 @dataclass(frozen=True)
 class NeededFile:
-    """A file as it lies in the data folder (`place`: "data") or among the checkpoints. Equal size and time: the same file."""
+    """A file that a run reads. A file of the same path, size and time on another machine counts as the same file."""
 
-    place: str
+    root: str
+    """The folder of the file: "data" or "checkpoints"."""
     path: str
+    """The path below this folder."""
     size: int
-    written: int  # nanoseconds since 1970
+    """In bytes."""
+    written: int
+    """When the file was last written, in nanoseconds since 1970."""
 
 
 # ---------------------------------------------------------------- where the store is
 
 
 def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
-    """Return the files that this run reads, with their paths here. Raises PictureError or CheckpointError where one is missing."""
+    """Return the files that a run reads, with their paths on this machine. Raises PictureError or CheckpointError if a file is missing."""
     if run.kind == "rank":
         return {}
     folder = data_folder()
@@ -52,7 +56,7 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
         data, weights = [*training_files(task.data), _test_file(task.data)], _weights(task.checkpoint)
     else:
         experiment = parse(run.experiment)
-        data = [_test_file(name) for name in {one.source for one in experiment.pictures} - {"gallery", "upload"}]
+        data = [_test_file(name) for name in {picture.source for picture in experiment.pictures} - {"gallery", "upload"}]
         data += [folder / FACES] if (folder / FACES).is_file() else []
         weights = _weights(experiment.checkpoint)
     data = [file for path in data for file in files_of(path)]
@@ -73,15 +77,15 @@ def _test_file(name: str) -> Path:
 
 
 def _weights(checkpoint: str) -> Iterator[Path]:
-    """Return the card and the stage that "id@rounds" names, unless they ship with the program."""
+    """Yield the paths of the card and the weights that "id@rounds" names, unless they are shipped with the program."""
     if checkpoint and not (SHIPPED / checkpoint.split("@")[0]).exists():
         card, stage = find(checkpoint)
         yield from (card.folder / CARD, card.folder / stage.file)
 
 
-def _described(place: str, path: str, file: Path) -> NeededFile:
+def _described(root: str, path: str, file: Path) -> NeededFile:
     stat = file.stat()
-    return NeededFile(place, path, stat.st_size, stat.st_mtime_ns)
+    return NeededFile(root, path, stat.st_size, stat.st_mtime_ns)
 
 
 def training_folder(run: Run, config: Settings) -> Path:
@@ -92,9 +96,15 @@ def training_folder(run: Run, config: Settings) -> Path:
 
 
 def keep_training(folder: Path, present: Iterable[str], fresh: Mapping[str, bytes]) -> None:
-    """Make `folder` what it is on the worker's machine: `present` names all of its files, `fresh` holds those that have changed.
+    """Copy the changes of a training's folder on the worker's machine into `folder`, its copy on this machine.
 
-    In the order in which a training writes them, so that it can go on from what is there whenever this is interrupted.
+    Files are written in the order in which a training writes them, so that the training can go on from the copy even if this is
+    interrupted.
+
+    Args:
+        folder: the copy.
+        present: the names of all files in the worker's folder; other files are removed from the copy.
+        fresh: the contents of the files that have changed, by name.
     """
     names = {name for name in present if Path(name).name == name}
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,20 +116,26 @@ def keep_training(folder: Path, present: Iterable[str], fresh: Mapping[str, byte
 
 
 def _written(folder: Path) -> list[Path]:
-    """Return what a training keeps in its folder, without its lock and unfinished files."""
+    """Return the files of a training in its folder, without its lock and unfinished files."""
     return [path for path in sorted(folder.glob("*.*")) if path.suffix != ".tmp"]
 
 
 # ---------------------------------------------------------------- where the worker is
 
 
-def fetch_files(needed: Iterable[NeededFile], read: Callable[[NeededFile], bytes], places: Mapping[str, Path]) -> None:
-    """Bring these files into the folders `places`, but for those that are there already, perhaps since another worker brought them."""
+def fetch_files(needed: Iterable[NeededFile], read: Callable[[NeededFile], bytes], roots: Mapping[str, Path]) -> None:
+    """Write the files that a run reads to this machine, unless the same files are there already.
+
+    Args:
+        needed: the files.
+        read: returns the content of a file from the other machine.
+        roots: the folders of `NeededFile.root` on this machine.
+    """
     for file in needed:
-        target = places[file.place] / file.path
+        target = roots[file.root] / file.path
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.parent):
-            if not target.exists() or _described(file.place, file.path, target) != file:
+            if not target.exists() or _described(file.root, file.path, target) != file:
                 write(target, read(file))
                 os.utime(target, ns=(file.written, file.written))
 
@@ -133,13 +149,18 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def changed_files(folder: Path, kept: Mapping[str, int]) -> tuple[dict[str, int], dict[str, bytes]]:
-    """Return when each file of a training was written (nanoseconds), and the content of those whose time differs in `kept`."""
+    """Return the times at which a training's files were written, and the contents of the files with another time than in `kept`.
+
+    Args:
+        folder: the folder of the training.
+        kept: name of a file -> the time at which its copy elsewhere was written, in nanoseconds since 1970.
+    """
     present = {path.name: path.stat().st_mtime_ns for path in _written(folder)}
     return present, {name: (folder / name).read_bytes() for name, written in present.items() if kept.get(name) != written}
 
 
-def own_home(cache: Path) -> Path:
-    """Make a fresh folder for this process below `cache`; remove those of processes that are gone."""
+def process_home(cache: Path) -> Path:
+    """Create and return an empty home folder for this process below `cache`; remove the folders of processes that have ended."""
     homes = cache / "homes"
     homes.mkdir(mode=0o700, parents=True, exist_ok=True)
     for folder in homes.iterdir():

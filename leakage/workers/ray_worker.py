@@ -18,7 +18,7 @@ from leakage.data.errors import CheckpointError
 from leakage.runs.store import Store
 from leakage.settings import cores, memory_bytes, settings, share_of_slot
 from leakage.spec import catalog
-from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, own_home, training_folder
+from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, process_home, training_folder
 from leakage.workers.remote_store import Call, CallAnswer, OpenCalls, RemoteStore
 
 if TYPE_CHECKING:  # brings torch
@@ -72,7 +72,7 @@ class RayWorker:
         cache.mkdir(exist_ok=True)
         if cache.stat().st_uid != os.getuid():
             raise RuntimeError(f"{cache} on {socket.gethostname()} belongs to somebody else. Remove it, or set TMPDIR for Ray there.")
-        home = own_home(cache)
+        home = process_home(cache)
         os.environ |= {"LEAKAGE_HOME": str(home), "LEAKAGE_DATA": str(cache / "data"), "TORCH_HOME": str(home / "torch")}
         os.environ["LEAKAGE_SLOTS"] = str(self.slots)
         os.environ.setdefault("LEAKAGE_MEMORY_MB", str(int(memory_bytes() * share_of_slot(cores())) // 2**20))

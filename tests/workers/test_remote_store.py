@@ -21,7 +21,7 @@ from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.tasks import Training
 from leakage.workers import remote_store
-from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, own_home
+from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, process_home
 from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
 from leakage.workers.remote_store import CALLS, SEVERAL, Call, CallAnswer, OpenCalls, RemoteStore
@@ -342,7 +342,7 @@ def test_homes_of_processes_that_are_gone_are_removed(tmp_path: Path) -> None:
     living = tmp_path / "homes" / str(os.getppid())
     for folder in (other, living):
         folder.mkdir(parents=True)
-    assert own_home(tmp_path) == tmp_path / "homes" / str(os.getpid())
+    assert process_home(tmp_path) == tmp_path / "homes" / str(os.getpid())
     assert not other.exists()
     assert living.exists()
 
