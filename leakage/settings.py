@@ -11,7 +11,7 @@ from platformdirs import user_data_dir
 PACKAGE = Path(__file__).resolve().parent
 SITE = PACKAGE / "_site"  # where a wheel carries what a checkout has beside the package: app.py, pages, assets, .streamlit
 MACHINE = Path("/")  # below it lie proc and sys, where Linux says what a container may use
-SHARE = 0.7  # of the memory, for all slots together
+MEMORY_FRACTION = 0.7  # of the memory, for all slots together
 INSTALLED = SITE.is_dir()
 ROOT = SITE if INSTALLED else PACKAGE.parent
 
@@ -83,7 +83,7 @@ def settings() -> Settings:
         home=Path(os.environ.get("LEAKAGE_HOME") or default_home()).resolve(),
         slots=slots,
         store_mb=number("LEAKAGE_STORE_MB", 4096),
-        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory_bytes() * share_of_slot(slots)) // 2**20),
+        memory_mb=number("LEAKAGE_MEMORY_MB", int(memory_bytes() * memory_fraction(slots)) // 2**20),
         upload_days=max(1, number("LEAKAGE_UPLOAD_DAYS", 7)),
         max_waiting=number("LEAKAGE_MAX_WAITING", Settings.max_waiting),
         max_waiting_all=number("LEAKAGE_MAX_WAITING_ALL", Settings.max_waiting_all),
@@ -104,9 +104,9 @@ def default_home() -> Path:
     return Path(user_data_dir("gradient-leakage-explorer", appauthor=False)) if INSTALLED else ROOT / ".leakage"
 
 
-def share_of_slot(slots: int) -> float:
+def memory_fraction(slots: int) -> float:
     """Return the fraction of a memory, of the machine or of its GPU, that one of so many slots may fill."""
-    return SHARE / slots
+    return MEMORY_FRACTION / slots
 
 
 def memory_bytes() -> int:

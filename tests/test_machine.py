@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from leakage import settings as module
-from leakage.settings import cores, memory_bytes, settings, share_of_slot
+from leakage.settings import cores, memory_bytes, memory_fraction, settings
 
 GB = 2**30
 MANY = 64  # cores, and gigabytes, of the machine
@@ -94,7 +94,7 @@ def test_the_slots_share_seven_tenths_of_what_the_container_has(machine: Path, m
 @pytest.mark.parametrize("slots", [1, 2, 4, 64])
 def test_the_shares_of_all_slots_leave_something_of_a_memory(slots: int) -> None:
     """A GPU also holds what torch loads there for each process."""
-    assert slots * share_of_slot(slots) == pytest.approx(0.7)
+    assert slots * memory_fraction(slots) == pytest.approx(0.7)
 
 
 def test_a_cluster_is_found_by_itself_or_has_a_ray_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,7 +54,7 @@ def make(store: Store, run: str, name: str, known: Catalog | None = None) -> Dow
 
 
 def as_grid(run: Run, sheet: bytes | None) -> Image.Image | None:
-    """Arrange the pictures of a contact sheet (PNG, one column) in rows of COLUMNS, on white; None without a sheet."""
+    """Arrange the pictures of a contact sheet (a PNG with one row of pictures) in rows of COLUMNS, on white; None without a sheet."""
     if sheet is None:
         return None
     pictures = [Image.fromarray(tile[:, :, 0] if tile.shape[2] == 1 else tile) for tile in tiles(sheet, len(_parsed(run)["pictures"]))]

@@ -53,21 +53,21 @@ def perform(job: Job, device: torch.device) -> None:
     take less time than one after the other.
     """
     limit = parse(job.run.experiment).max_seconds
-    job.may_take(limit)
+    job.limit_time(limit)
     first = prepare_case(job, device)
     with ExitStack() as stack:
         cases = [first]
         others, cost = batchable_runs(first)
         limit, runs = math.ceil(limit * cost), 1 + len(others)
-        job.may_take(limit, runs=runs)
+        job.limit_time(limit, runs=runs)
         for run in others:
             other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
-            other_job.may_take(limit, runs=runs, since=job.run.started)
+            other_job.limit_time(limit, runs=runs, since=job.run.started)
             with suppress(Exception), other_job.failing():  # an error in one run does not end the others
                 cases.append(prepare_case(other_job, device))
             job.fit = job.fit and other_job.fit
         for case in cases:
-            case.job.computes_on(device)
+            case.job.store_device_kind(device)
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.prepared.x))
             case.job.store.add_event(case.job.run.id, describe(case, others=len(cases) - 1))
         with applying(cases):

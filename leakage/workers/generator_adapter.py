@@ -16,17 +16,14 @@ from leakage.engine.weights import drawing, put, unpack
 
 
 def with_generator(seen: Observation, attack: Attack) -> Observation:
-    """Add to an observation the generator that the attack's field names, or a sentence why it is not on this machine.
+    """Return an observation with the generator that the attack's field `generator` names, or with the reason why it is not on this machine.
 
     Args:
-        seen: what the server holds.
-        attack: the attack that works with it; an attack that needs no generator, or an untrained one, is given none.
-
-    Returns:
-        `seen` with its `generator`.
+        seen: the observation.
+        attack: the attack; the observation is returned unchanged if the attack uses no generator, or an untrained generator.
 
     Raises:
-        CheckpointError: where the weights are damaged, or of another network.
+        CheckpointError: the weights are damaged, or of another network.
     """
     if not isinstance(attack, GenerativeAttack) or attack.generator == UNTRAINED:
         return seen
@@ -37,22 +34,32 @@ def with_generator(seen: Observation, attack: Attack) -> Observation:
 
 
 def load_generator(name: str) -> TrainedGenerator:
-    """Load the generator of a card, by the card's name: "digits" ships, "faces" comes in a package of others.
+    """Load a generator by its name: "digits" is shipped with the program, the weights of "faces" come from another project's package.
 
-    Raises CheckpointError with a sentence where its weights cannot be used: MissingGeneratorError where they are not on this machine.
+    Raises:
+        MissingGeneratorError: the weights are not on this machine.
+        CheckpointError: the weights are damaged, or of another network.
     """
     card, path = find_card(name)
-    with drawing(0, "generator"):  # weights that the file's take the place of
+    with drawing(0, "generator"):  # random weights, which the weights of the file replace
         network = DECODERS[card.decoder](card.latent)
     data = verified_weights(card, path)
-    put(network, of_others(data, network, path.name) if card.package else unpack(data, path.name), path.name)
+    put(network, unpack_foreign(data, network, path.name) if card.package else unpack(data, path.name), path.name)
     return TrainedGenerator(network.eval().requires_grad_(False), card.latent, card.image_shape, card.knowledge)
 
 
-def of_others(data: bytes, network: nn.Module, name: str) -> Params:
-    """Return the weights of a torch file, a single dictionary in the order of `network`, under the names of `network`.
+def unpack_foreign(data: bytes, network: nn.Module, name: str) -> Params:
+    """Return the weights in a torch file of another project under the names of `network`'s parameters.
 
-    Raises CheckpointError. Of such a file only tensors are read (`weights_only`): it may hold code, which is not run.
+    Only tensors of the file are read (`weights_only`): code in it is not run.
+
+    Args:
+        data: the content of the file: a single dictionary, with its tensors in the order of `network`.
+        network: the network.
+        name: the name of the file, for error messages.
+
+    Raises:
+        CheckpointError: the file does not have such a dictionary.
     """
     try:
         (weights,) = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True).values()

@@ -18,43 +18,46 @@ log = logging.getLogger(__name__)
 
 
 class YieldedError(Exception):
-    """The run lets somebody else go first: nothing of it is kept, so nothing of it need be scored."""
+    """The run gives its slot to another owner's run. Nothing of it is kept, so its frames need not be scored."""
 
 
 class Heartbeat(threading.Thread):
-    """Signs of life every second; knows whether to stop and how many threads this run may use. Asked at every step, so it must be cheap."""
+    """A thread that stores a run's signs of life, and learns whether the run should stop and whether other runs are being computed.
+
+    The run calls it at every step, so a call must be cheap.
+    """
 
     def __init__(self, store: Store, run: Run) -> None:
         super().__init__(daemon=True)
         self.store, self.run_id = store, run.id
         self.deadline = math.inf
-        self.stopped, self.alone, self.over, self.late = False, True, threading.Event(), False
+        self.stopped, self.alone, self.ended, self.late = False, True, threading.Event(), False
         self.most, self.last_words, self.yields = 1, STUCK, False
 
     def run(self) -> None:
-        told = math.inf  # when it was told to stop
-        while not self.over.wait(0.25):
-            with contextlib.suppress(StoreError, MemoryError):  # a full disk is reported by the frames, want of memory by the run
+        stop_seen = math.inf  # when the request to stop was first seen
+        while not self.ended.wait(0.25):
+            with contextlib.suppress(StoreError, MemoryError):  # the run itself reports a full disk and lack of memory
                 self.stopped, running = self.store.beat(self.run_id)
                 self.alone = running <= 1
-                if self.stopped and math.isinf(told):
-                    found = self.store.get(self.run_id)
-                    told, self.yields = time.monotonic(), bool(found and found.yields and not found.cancelled)
-                if time.monotonic() > min(told, self.deadline) + PATIENCE:  # only between two steps can a run stop by itself
+                if self.stopped and math.isinf(stop_seen):
+                    row = self.store.get(self.run_id)
+                    stop_seen, self.yields = time.monotonic(), bool(row and row.yields and not row.cancelled)
+                if time.monotonic() > min(stop_seen, self.deadline) + PATIENCE:  # a run can stop by itself only between two steps
                     log.error("run %s is stuck in one step: leaving", self.run_id)
                     self.store.finish(self.run_id, "cancelled", message=STUCK if self.stopped else self.last_words)
                     os._exit(1)
         self.store.close()
 
     def __call__(self) -> bool:
-        """Return whether the run should stop; also set torch's number of threads: `most` for a lone run, else one."""
+        """Return whether the run should stop; also set torch's number of threads: `most` if no other run is computed, else one."""
         threads = self.most if self.alone else 1
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         return self.should_stop()
 
     def should_stop(self) -> bool:
-        """Return whether the run should stop, while it is prepared: the number of threads stays. Raises YieldedError where it yields."""
+        """Return whether the run should stop; leave the number of threads unchanged. Raises YieldedError if the run gives up its slot."""
         if self.yields:
             raise YieldedError
         self.late = time.monotonic() > self.deadline

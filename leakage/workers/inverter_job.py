@@ -1,4 +1,4 @@
-"""The training of an attacker's network as a run: its epochs as events; what it learns lies in a folder of LEAKAGE_HOME."""
+"""The run that trains an attacker's network: its epochs become events, and the network is written to a folder of LEAKAGE_HOME."""
 
 import time
 from collections.abc import Callable
@@ -14,15 +14,14 @@ from leakage.workers.inverter_adapter import train_inverter
 
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> InverterEnd:
-    """Train, tell how it goes, and answer what the network reaches; nothing of one that was stopped."""
+    """Train an attacker's network and store its epochs as events; return its errors, or only the seconds if it was stopped."""
     task, began = run.experiment_as(InverterTraining), time.monotonic()
     folder = inverter_folder(task.name)
     store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))
     if not (folder / "card.json").exists():
+        room = room_for(folder, partial(store.make_model_room, run.id))
         try:
-            for epoch in train_inverter(
-                task, folder, should_stop=should_stop, room=room_for(folder, partial(store.make_model_room, run.id))
-            ):
+            for epoch in train_inverter(task, folder, should_stop=should_stop, room=room):
                 store.add_event(run.id, ProgressEvent(done=epoch.done, loss=epoch.loss, seconds=round(time.monotonic() - began, 1)))
         except StoppedError:
             return InverterEnd(seconds=round(time.monotonic() - began, 1))

@@ -1,4 +1,4 @@
-"""One claimed run on its way: its signs of life, and how it is closed, whatever happens."""
+"""A claimed run in a worker: its signs of life, its time limit, and its end, whatever happens."""
 
 import logging
 import time
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 
 class UnbegunError(Exception):
-    """A run was stopped, or its time was over, before there was anything to show."""
+    """A run was stopped, or its time was over, before it had a first frame."""
 
 
 class Job:
-    """A run that this process has claimed. Within `with` it gives signs of life; what goes wrong there fails it with a sentence.
+    """A run that this process has claimed. Inside `with`, signs of life are stored, and an error ends the run with a sentence.
 
-    so_far   what is kept of one that is stopped, in words
-    fit      whether this process can play another run: not after an error that nobody expected, above all for want of memory, which
-             leaves modules half imported and libraries without what they keep
+    so_far   what is kept of the run if it is stopped, in words
+    fit      whether this process can compute another run: not after an unexpected error, above all lack of memory, which leaves modules
+             half imported and libraries in an invalid state
     """
 
     def __init__(self, store: Store, run: Run, *, so_far: str) -> None:
@@ -38,63 +38,65 @@ class Job:
         self.heartbeat, self.limit, self.runs, self.closed, self.fit = Heartbeat(store, run), 0, 1, False, True
 
     def __enter__(self) -> "Job":
-        with self.telling():
+        with self.failing():
             self.heartbeat.start()
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
         if isinstance(error, Exception) and not self.closed:
             self.fail(error)
-        self.heartbeat.over.set()
+        self.heartbeat.ended.set()
         self.heartbeat.join()
 
     @contextmanager
-    def telling(self) -> Iterator[None]:
-        """Fail the job when the block raises an error, and raise it again."""
+    def failing(self) -> Iterator[None]:
+        """End the run as failed if the block raises an error, and raise the error again."""
         try:
             yield
         except Exception as error:
             self.fail(error)
             raise
 
-    def may_take(self, seconds: int, *, runs: int = 1, since: float | None = None) -> None:
-        """Limit its time, which began when it was claimed, or at `since` (seconds since 1970); `runs` share a loop and this limit."""
+    def limit_time(self, seconds: int, *, runs: int = 1, since: float | None = None) -> None:
+        """Limit the time of the run.
+
+        Args:
+            seconds: the limit.
+            runs: the number of runs that share a loop and this limit.
+            since: when the time began, in seconds since 1970; None: when the run was claimed.
+        """
         begun = since or self.run.started or time.time()
         self.limit, self.runs, self.heartbeat.deadline = seconds, runs, time.monotonic() + begun - time.time() + seconds
 
-    def computes_on(self, device: torch.device) -> None:
-        """Note where it is computed, if that is another kind of device than was thought when it was asked for."""
+    def store_device_kind(self, device: torch.device) -> None:
+        """Store the kind of device on which the run is computed, if it differs from the kind that was assumed at its submission."""
         version = on_device(self.run.version, device.type)
         if version != self.run.version:
             self.store.put_version(self.run.id, version)
 
     @property
     def cut(self) -> str:
-        """Why it ends before its time, if it does: stopped, as its message says how, or by its limit."""
+        """Why the run ends early: "limit" for its time limit, a key of BEFORE_IT_BEGAN for a request to stop, "" if it does not."""
         if not self.heartbeat.stopped:
             return "limit" if self.heartbeat.late else ""
-        found = self.store.get(self.run.id)
-        return (found and found.message) or "stopped"
+        row = self.store.get(self.run.id)
+        return (row and row.message) or "stopped"
 
     def done(self, result: EndEvent, *, whole: bool = True) -> None:
-        """Close it with its result. `whole`: this answers all that was asked, so equal requests share it."""
-        told = {
-            "limit": f"Stopped after {self.limit} s, the limit for {self.who}; {self.so_far}.",
+        """Finish the run with its result. `whole`: whether the result is complete, so that equal requests may share it."""
+        runs = "one run" if self.runs == 1 else f"{self.runs} runs in one loop"
+        messages = {
+            "limit": f"Stopped after {self.limit} s, the limit for {runs}; {self.so_far}.",
             "stopped": f"Cancelled; {self.so_far}.",
             "over": f"{OVER}; {self.so_far}.",
         }
-        message = told.get(self.cut, "")
+        message = messages.get(self.cut, "")
         status = "cancelled" if self.heartbeat.stopped or not whole else "done"
         self.store.finish(self.run.id, status, message=message, result=result)
         self.closed = True
 
-    @property
-    def who(self) -> str:
-        """What the time limit is for, in words."""
-        return "one run" if self.runs == 1 else f"{self.runs} runs in one loop"
-
     def fail(self, error: Exception) -> None:
-        """Close it with a sentence that a user can act on."""
+        """Finish the run after an error: as yielded or cancelled if it was stopped, else as failed, with a sentence for the user."""
         if isinstance(error, YieldedError):
             self.store.finish(self.run.id, "yielded")
         elif isinstance(error, UnbegunError):  # nothing went wrong
@@ -109,7 +111,7 @@ class Job:
 
 
 def sentence(error: Exception) -> str:
-    """Return what went wrong, in a sentence for a user."""
+    """Describe an error in a sentence for a user."""
     if is_full(error):
         return FULL
     if met_limit(error):

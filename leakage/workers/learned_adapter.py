@@ -1,4 +1,4 @@
-"""The network, trained beforehand, that fits what an attacker faces: the very weights, the protections that it knows, the batch."""
+"""The trained network that an attack is handed: it fits the attacked weights, the protections that the attacker knows, and the batch."""
 
 from dataclasses import asdict, replace
 
@@ -13,25 +13,29 @@ KNOWLEDGE = "what this model sends of pictures, behind {}: {:,} training picture
 
 
 def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
-    """Load the network of a card, with a sentence on what it has learned.
+    """Load the trained network of a card; `knowledge` is a sentence on what the network has learned.
 
-    Raises CheckpointError with a sentence where its file is damaged or of another network.
+    Raises:
+        CheckpointError: the file is damaged, or of another network.
     """
     shape = Shape(card.entries, card.features, card.hidden, (card.batch, *card.image_shape), int(card.training["seed"]))
     return Inverter(shape, unpack(inverter_bytes(card), card.id), card.id, knowledge)
 
 
 def with_learned(seen: Observation, setting: Federation) -> Observation:
-    """Add to an observation the network trained behind the protections that the attacker knows (naive: none), or why none fits."""
+    """Return an observation with the network that was trained on such updates, or with the reason why there is none.
+
+    The network was trained with the protections that the attacker knows: a naive attacker knows none.
+    """
     if not setting.sends_one_gradient:
         return _given(seen, ONE_GRADIENT)
-    acting = sorted(setting.protections, key=lambda own: own.index) if setting.adaptive else ()
-    behind = [{"id": own.defense.id, "fields": asdict(own.defense)} for own in acting]
-    known, victim = list(inverters().values()), weights_hash(seen.received.weights)
-    words = " and ".join(own.defense.short or own.defense.title for own in acting) or "no protection"
-    if card := fitting(known, victim, behind, seen.batch.size):
+    protections = sorted(setting.protections, key=lambda protection: protection.index) if setting.adaptive else ()
+    defenses = [{"id": protection.defense.id, "fields": asdict(protection.defense)} for protection in protections]
+    cards, victim = list(inverters().values()), weights_hash(seen.received.weights)
+    words = " and ".join(protection.defense.short or protection.defense.title for protection in protections) or "no protection"
+    if card := fitting(cards, victim, defenses, seen.batch.size):
         return _given(seen, load_inverter(card, KNOWLEDGE.format(words, card.pictures, TITLES[card.data])))
-    return _given(seen, missing([card for card in known if card.victim == victim], known, words, seen.batch.size))
+    return _given(seen, missing([card for card in cards if card.victim == victim], cards, words, seen.batch.size))
 
 
 def _given(seen: Observation, learned: Inverter | str) -> Observation:

@@ -1,11 +1,11 @@
-"""What one worker may allocate on a CPU: the limit, what meeting it looks like, and how it is lifted for last words."""
+"""The memory limit of a worker on a CPU: setting it, recognizing the errors that it causes, and lifting it to report them."""
 
 import resource
 import sys
 
 import torch
 
-# Torch and oneDNN raise a RuntimeError that says it in one of these ways.
+# Parts of the messages with which torch and oneDNN report lack of memory, as a RuntimeError.
 SAYINGS = (
     "not enough memory",
     "can't allocate memory",
@@ -17,22 +17,22 @@ SAYINGS = (
 
 
 def limit_memory(megabytes: int) -> None:
-    """Cap, on Linux, what this process may allocate beyond what it has now, so that a run fails with a sentence instead of swapping."""
+    """Limit, on Linux, how much more memory this process may allocate, so that a run fails with a sentence instead of swapping."""
     if sys.platform != "linux":
         return
     with open("/proc/self/status") as status:
-        held = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmData"))
-    cap = (held + megabytes) * 2**20
-    resource.setrlimit(resource.RLIMIT_DATA, (cap, resource.getrlimit(resource.RLIMIT_DATA)[1]))
+        allocated = next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmData"))
+    limit = (allocated + megabytes) * 2**20
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def lift_memory_limit() -> None:
-    """Allow this process what the system does: it met its limit, must still say so, and then ends."""
+    """Remove the limit of `limit_memory`: this process has met it, must still report the error, and then ends."""
     if sys.platform == "linux":
         most = resource.getrlimit(resource.RLIMIT_DATA)[1]
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def met_limit(error: BaseException) -> bool:
-    """Return whether this error says that the memory of the process or of its GPU was exhausted."""
+    """Return whether an error reports that the memory of the process or of its GPU was exhausted."""
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or any(saying in str(error) for saying in SAYINGS)

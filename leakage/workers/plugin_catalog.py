@@ -1,4 +1,4 @@
-"""The plug-ins on disk, imported and written down as data, so that pages need not import them."""
+"""The catalog of the plug-ins on disk, written as data, so that pages need not import plug-ins."""
 
 import inspect
 import os
@@ -14,14 +14,7 @@ from leakage.spec.fields import KINDS
 
 
 def write(path: Path) -> Catalog:
-    """Import every plug-in and write what they declare.
-
-    Args:
-        path: where `leakage.spec.catalog.read` finds it.
-
-    Returns:
-        The catalog as it was written.
-    """
+    """Import every plug-in, write the catalog of their declarations to `path`, and return it."""
     catalog = describe()
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
@@ -36,34 +29,33 @@ def describe() -> Catalog:
 
 
 def _entry(kind: str, name: str) -> dict[str, Any]:
-    """Return the catalog entry of a plug-in: what is computed about it here, and else what it declares."""
+    """Return the fields of a plug-in's catalog entry: some are computed here, the others are the plug-in's declarations."""
     plugin = load(kind, name)
-    found: dict[str, Any] = {"id": name, "short": plugin.short or plugin.title, "doc": inspect.cleandoc(plugin.__doc__ or "")}
-    found |= {"fields": described(plugin), **(_defense(plugin) if kind == "defense" else {})}
-    return {field: found[field] if field in found else getattr(plugin, field) for field in ENTRIES[kind].model_fields}
+    computed: dict[str, Any] = {"id": name, "short": plugin.short or plugin.title, "doc": inspect.cleandoc(plugin.__doc__ or "")}
+    computed |= {"fields": described(plugin), **(_defense(plugin) if kind == "defense" else {})}
+    return {field: computed[field] if field in computed else getattr(plugin, field) for field in ENTRIES[kind].model_fields}
 
 
 def _defense(plugin: type[Defense]) -> dict[str, Any]:
-    """Compute what the catalog says of a defense with its default fields."""
-    own = plugin()
-    promised = own.effective_noise_multiplier(1), own.pure_epsilon(1)
+    """Compute the fields of a defense's catalog entry from the defense with its defaults."""
+    defense = plugin()
+    promised = defense.effective_noise_multiplier(1), defense.pure_epsilon(1)
     strategies = {
         name: _strategy(name, strategy, idle=index == 0 and plugin.surrogate is Defense.surrogate)
-        for index, (name, strategy) in enumerate(own.strategies().items())
+        for index, (name, strategy) in enumerate(defense.strategies().items())
     }
     return {"strategies": strategies, "noise_field": noise_field(plugin), "private": promised != (None, None)}
 
 
 def _strategy(name: str, strategy: AdaptiveStrategy, *, idle: bool) -> StrategyEntry:
     """Return the catalog entry of one strategy."""
-    found: dict[str, Any] = {"title": strategy.title or name, "idle": idle, "imitating": strategy.only_imitates and not idle}
-    return StrategyEntry(
-        **{field.name: found[field.name] if field.name in found else getattr(strategy, field.name) for field in fields(StrategyEntry)}
-    )
+    computed: dict[str, Any] = {"title": strategy.title or name, "idle": idle, "imitating": strategy.only_imitates and not idle}
+    names = [field.name for field in fields(StrategyEntry)]
+    return StrategyEntry(**{name: computed[name] if name in computed else getattr(strategy, name) for name in names})
 
 
 def noise_field(plugin: type[Defense]) -> str:
-    """Return the field of a defense that is its noise multiplier, whatever the number of tensors; "" where no field is."""
+    """Return the name of the field that is a defense's noise multiplier for any number of tensors; "" if the defense has no such field."""
     for field in described(plugin):
         if field.type == "float" and field.low is not None and field.high is not None:
             value = field.low + 0.37 * min(1.0, field.high - field.low)  # inside the range

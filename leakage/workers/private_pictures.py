@@ -10,9 +10,14 @@ from leakage.spec.experiment import Experiment, Picture
 
 
 def load(experiment: Experiment, uploads: Mapping[str, bytes]) -> tuple[Tensor, Tensor]:
-    """Load pictures float32 (B, C, H, W) in [0, 1] and labels int64 (B,), in the experiment's order, on the CPU.
+    """Return the private pictures float32 (B, C, H, W) in [0, 1] and their labels int64 (B,), in the experiment's order, on the CPU.
 
-    `uploads` holds the uploaded files by the id that the experiment calls them. Raises PictureError when a picture or a label is missing.
+    Args:
+        experiment: the experiment.
+        uploads: id of an upload in the experiment -> its file.
+
+    Raises:
+        PictureError: a picture or a label is missing.
     """
     size, channels = experiment.size, experiment.channels
     pixels = [torch.from_numpy(read(p.source, p.id, size, channels, uploads.get(p.id))) for p in experiment.pictures]

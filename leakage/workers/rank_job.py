@@ -1,6 +1,6 @@
-"""The measurement of a network's ranks as a run: of every layer, then of the whole gradient; an event at every turn, and all as the result.
+"""The run that measures a network's ranks: of every layer, then of the whole gradient, which usually takes longest.
 
-The whole gradient comes last: it usually takes longest.
+Every rank becomes an event, and all ranks together are the result.
 """
 
 import math
@@ -22,23 +22,28 @@ from leakage.workers.adapter import untrained
 from leakage.workers.private_pictures import load
 
 PICTURE = Picture(id="astronaut")
-NOISES = (1e-3, 1e-2)  # lengths of noise, in lengths of the gradient
-TELLINGS = 50  # times at most that it tells how far it is with the whole gradient
+NOISES = (1e-3, 1e-2)  # norms of noise, relative to the norm of the gradient
+REPORTS = 50  # events on the progress of the whole gradient, at most
 
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd:
-    """Measure; answer ranks (by name, None of a layer that is too large), that of the whole gradient, seconds, and whether that is all."""
-    asked, begun = run.experiment_as(Ranks), time.monotonic()
+    """Measure the ranks of a network, store each as an event, and return all of them.
+
+    Returns:
+        The ranks by name of the layer (None for a layer that is too large), the rank of the whole gradient, the seconds, and whether
+        everything was measured.
+    """
+    task, begun = run.experiment_as(Ranks), time.monotonic()
     ranks, gradient, whole = dict[str, int | None](), None, False
     try:
-        for number, layer in enumerate(asked.layers, 1):
+        for number, layer in enumerate(task.layers, 1):
             if should_stop():
                 raise StoppedError
-            store.add_event(run.id, TurnEvent(name=layer.name, number=number, layers=len(asked.layers)))
-            ranks[layer.name] = measured_rank(layer, asked.seed, should_stop=should_stop)
+            store.add_event(run.id, TurnEvent(name=layer.name, number=number, layers=len(task.layers)))
+            ranks[layer.name] = measured_rank(layer, task.seed, should_stop=should_stop)
             store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
-        if asked.directions:
-            gradient = in_numbers(whole_gradient(asked, _Teller(store, run.id, asked.directions, should_stop)))
+        if task.directions:
+            gradient = in_numbers(whole_gradient(task, _Progress(store, run.id, task.directions, should_stop)))
             store.add_event(run.id, GradientRankEvent(measured=gradient))
         whole = True
     except StoppedError:
@@ -46,38 +51,43 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd
     return RanksEnd(ranks=ranks, seconds=round(time.monotonic() - begun, 1), whole=whole, gradient=gradient)
 
 
-def whole_gradient(asked: Ranks, should_stop: Callable[[int], bool] = lambda _: False) -> Spectrum:
-    """Compute the spectrum of d(gradient)/d(picture) at a gallery picture, weights drawn by the seed; `should_stop`: see `spectrum`."""
-    shape = (asked.channels, asked.size, asked.size)
-    model = untrained(Part(id="custom", fields={"network": asked.network}), shape, asked.outputs, seed=asked.seed)
-    if asked.outputs == 1:
+def whole_gradient(task: Ranks, should_stop: Callable[[int], bool] = lambda _: False) -> Spectrum:
+    """Compute the singular values of d(gradient)/d(picture) at a gallery picture, for weights drawn by the seed.
+
+    Args:
+        task: the network, the shape of the picture, the number of outputs, and the seed.
+        should_stop: called with the number of directions in which the picture was changed; see `spectrum`.
+    """
+    shape = (task.channels, task.size, task.size)
+    model = untrained(Part(id="custom", fields={"network": task.network}), shape, task.outputs, seed=task.seed)
+    if task.outputs == 1:
         model.add_module("two", TwoClasses())
-    x, classes = load(Experiment(pictures=(PICTURE,), size=asked.size, channels=asked.channels), {})
-    label = torch.remainder(classes, max(asked.outputs, 2))
-    return spectrum(model, x, label, directions=asked.directions, seed=asked.seed, should_stop=should_stop)
+    x, classes = load(Experiment(pictures=(PICTURE,), size=task.size, channels=task.channels), {})
+    label = torch.remainder(classes, max(task.outputs, 2))
+    return spectrum(model, x, label, directions=task.directions, seed=task.seed, should_stop=should_stop)
 
 
-def in_numbers(found: Spectrum) -> GradientRank:
-    """Return the spectrum as data for an event."""
+def in_numbers(measured: Spectrum) -> GradientRank:
+    """Return a spectrum as data for an event: its rank, its condition number, and how many singular values lie above noise."""
     return GradientRank(
-        rank=found.rank,
-        unknowns=found.unknowns,
-        directions=found.directions,
-        sent=found.sent,
-        condition=found.condition if math.isfinite(found.condition) else None,
-        exact=found.exact,
-        above=tuple(NoiseCount(share=share, directions=found.above_fraction(share)) for share in NOISES),
+        rank=measured.rank,
+        unknowns=measured.unknowns,
+        directions=measured.directions,
+        sent=measured.sent,
+        condition=measured.condition if math.isfinite(measured.condition) else None,
+        exact=measured.exact,
+        above=tuple(NoiseCount(share=noise, directions=measured.above_fraction(noise)) for noise in NOISES),
     )
 
 
-class _Teller:
-    """A `should_stop` that also reports to a run's listeners, at intervals, how many directions have been moved."""
+class _Progress:
+    """A `should_stop` that also stores an event, at intervals, with the number of directions in which the picture was changed."""
 
     def __init__(self, store: Store, run: str, directions: int, should_stop: Callable[[], bool]) -> None:
-        self.store, self.run, self.directions, self.should_stop, self.told = store, run, directions, should_stop, -math.inf
+        self.store, self.run, self.directions, self.should_stop, self.reported = store, run, directions, should_stop, -math.inf
 
     def __call__(self, done: int) -> bool:
-        if done - self.told >= self.directions / TELLINGS:
+        if done - self.reported >= self.directions / REPORTS:
             self.store.add_event(self.run, MovedEvent(done=done, directions=self.directions))
-            self.told = done
+            self.reported = done
         return self.should_stop()

@@ -1,9 +1,9 @@
-"""The dispatcher of workers on a Ray cluster (LEAKAGE_RAY); `python -m leakage.workers.dispatcher` becomes it. Only it knows Ray.
+"""The dispatcher of workers on a Ray cluster (LEAKAGE_RAY); `python -m leakage.workers.dispatcher` becomes it. No other module imports Ray.
 
-It makes as many actors as there are open runs and room for, fetches what they ask of the store by a long poll of each, and does it here.
-Only this side calls: nodes need not reach this machine. Actors outlive it, and the next dispatcher finds them by their names. Where the
-cluster cannot be reached it goes on trying; runs that are not heard of meanwhile end as those of any lost worker. Nodes have this package,
-in the same version.
+It creates an actor for each open run, as far as the cluster has room. By a long poll of each actor it fetches the actor's calls of the
+store, and carries them out on this machine. Only this side opens connections: nodes need not reach this machine. Actors outlive the
+dispatcher, and the next dispatcher finds them by their names. If the cluster cannot be reached, the dispatcher tries again and again; runs
+without a sign of life meanwhile end as with any lost worker. The nodes need this package in the same version.
 """
 
 import contextlib
@@ -31,16 +31,18 @@ from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
 from leakage.workers.remote_store import CallAnswer
 
-IDLE = 120.0  # seconds without a run after which a worker gives its place on the cluster back: time enough to measure its node
-FAILURES = 50  # exchanges in a row that fail, a tick apart, after which a worker is given up that may still live
+IDLE = 120.0  # seconds without a run after which a worker may leave the cluster: time enough to measure the speed of its node
+FAILURES = 50  # failed exchanges in a row, a tick apart, after which a worker counts as lost
 log = logging.getLogger(__name__)
 
 
 class ClusterWorker:
-    """An actor as the dispatcher knows it, with the exchange that is under way and the answers that it has not got for certain.
+    """An actor as the dispatcher knows it.
 
-    busy   when it last did something for a run
-    gone   it is no more, or nothing of it counts any more
+    exchange   the exchange that is under way; None: none is
+    answers    the answers that the actor may not have received yet
+    busy       when the actor last made a call for a run
+    gone       whether the actor was killed, so that its calls are ignored
     """
 
     def __init__(self, name: str, actor: Any, *, leave: bool = False) -> None:
@@ -55,11 +57,12 @@ class ClusterWorker:
         if self.exchange is None:
             self.exchange = self.actor.exchange.remote(self.answers, self.leave)
 
-    def plays(self, run: Run) -> bool:
+    def computes(self, run: Run) -> bool:
+        """Return whether this actor claimed the run."""
         return run.worker == self.name
 
     def kill(self) -> None:
-        """End it. Where that cannot reach it, what it still asks for its runs is refused: they are no more its own."""
+        """End the actor. If the cluster cannot be reached, the actor's later calls are refused, since its runs have ended in the store."""
         self.gone = True
         with contextlib.suppress(Exception):  # the cluster is gone: the next tick notices
             ray.kill(self.actor)
@@ -68,7 +71,7 @@ class ClusterWorker:
 
 
 class RayDispatcher(Dispatcher):
-    """A dispatcher whose slots are actors."""
+    """A dispatcher with actors of a Ray cluster as its workers."""
 
     def __init__(self, config: Settings) -> None:
         super().__init__(config)
@@ -80,16 +83,16 @@ class RayDispatcher(Dispatcher):
     # ------------------------------------------------------------ the cluster
 
     def connect(self) -> None:
-        """Join the cluster, and find the workers of the dispatcher before."""
+        """Connect to the cluster, and find the workers of the previous dispatcher."""
         namespace = self.store.note(CLUSTER_NAMESPACE)
         if not namespace:
             namespace = f"leakage-{secrets.token_hex(8)}"
             self.store.put_note(CLUSTER_NAMESPACE, namespace)
         limits = {name: os.environ[name] for name in ("LEAKAGE_MEMORY_MB",) if name in os.environ}
         handler = signal.getsignal(signal.SIGTERM)  # Ray sets its own
-        there = {"env_vars": WORKER | limits}
+        environment = {"env_vars": WORKER | limits}
         try:
-            ray.init(self.config.ray, namespace=namespace, runtime_env=there, log_to_driver=False, logging_level=logging.WARNING)
+            ray.init(self.config.ray, namespace=namespace, runtime_env=environment, log_to_driver=False, logging_level=logging.WARNING)
         finally:
             signal.signal(signal.SIGTERM, handler)
         for name in list_named_actors():
@@ -103,7 +106,7 @@ class RayDispatcher(Dispatcher):
         self.connecting.reset()
 
     def disconnect(self, error: Exception) -> None:
-        """Note that the cluster cannot be reached, and retry after ever longer pauses. Its workers wait meanwhile."""
+        """Note that the cluster cannot be reached; `fill_slots` tries again after ever longer pauses. The workers wait meanwhile."""
         pause = self.connecting.failed()
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         log.error("the cluster %s cannot be reached (%s). The next try is in %.0f s", self.config.ray, why, pause)
@@ -116,10 +119,11 @@ class RayDispatcher(Dispatcher):
     # ------------------------------------------------------------ workers
 
     def occupied(self) -> Mapping[str, ClusterWorker]:
+        """Return the workers by the name of their slot."""
         return self.workers
 
     def fill_slots(self, now: float) -> None:
-        """Start as many workers as there are open runs, within what the cluster has room for; let those leave that are not needed."""
+        """Start a worker for each open run, as far as the cluster has room, and let workers leave that are not needed."""
         if not self.connected and not self.connecting.may_try:
             return
         try:
@@ -131,7 +135,7 @@ class RayDispatcher(Dispatcher):
             self._make_workers(now, len(self.store.queue()) + len(self.store.running()))
             for worker in self.workers.values():
                 worker.send()
-        except StoreError:  # no fault of the cluster
+        except StoreError:  # not an error of the cluster
             raise
         except Exception as error:  # whatever Ray, its network or its client may raise
             self.disconnect(error)
@@ -150,28 +154,28 @@ class RayDispatcher(Dispatcher):
         for worker in self.workers.values():
             if len(self.workers) > open_runs and now - worker.busy > IDLE:
                 worker.leave = True
-                if not worker.answered:  # there was never a place for it
+                if not worker.answered:  # the cluster never had room for it
                     worker.kill()
 
     def rest(self) -> None:
-        """Answer the requests of workers until the next tick."""
-        ends = time.monotonic() + TICK
-        while (left := ends - time.monotonic()) > 0:
+        """Answer the calls of workers until the next tick."""
+        next_tick = time.monotonic() + TICK
+        while (remaining := next_tick - time.monotonic()) > 0:
             under_way = {worker.exchange: worker for worker in self.workers.values() if worker.exchange}
             if not under_way:
-                time.sleep(left)
+                time.sleep(remaining)
                 return
             try:
-                ready, _ = ray.wait(list(under_way), timeout=left)
+                ready, _ = ray.wait(list(under_way), timeout=remaining)
                 if ready:
                     ready, _ = ray.wait(list(under_way), num_returns=len(under_way), timeout=0)
                 for exchange in ready:
                     self.take(under_way[exchange])
-            except Exception as error:  # as above
+            except Exception as error:  # any error of Ray, as in fill_slots
                 self.disconnect(error)
 
     def take(self, worker: ClusterWorker) -> None:
-        """Take what a worker has sent, do it, and begin the next exchange with the answers."""
+        """Execute the calls that a worker has sent in an exchange, and begin the next exchange with the answers."""
         exchange, worker.exchange = worker.exchange, None
         slot = worker.name.split(":")[0]
         try:
@@ -183,7 +187,7 @@ class RayDispatcher(Dispatcher):
                 log.warning("worker %s is lost: %s", worker.name, error)
                 self.backoffs[slot].ended(time.time() - worker.born)
                 worker.kill()
-            return  # else the next tick sends the same answers again
+            return  # if the worker is not lost, the next tick sends the same answers again
         worker.failures, worker.answered = 0, True
         worker.answers = [self.calls.answer(worker.name, call) for call in calls]
         if any(call.name != "claim" for call in calls):
@@ -199,21 +203,21 @@ class RayDispatcher(Dispatcher):
     # ------------------------------------------------------------ runs
 
     def look_after(self, run: Run) -> None:
-        """See Dispatcher. While there is no cluster, its workers are given some time to be found again."""
+        """Look after a run as every dispatcher does; but while the cluster cannot be reached, wait SILENCE before a run counts as lost."""
         if self.connected or time.time() - self.alone_since > SILENCE:
             super().look_after(run)
 
     def has_ended(self, run: Run) -> bool:
-        """See Dispatcher. A worker that is not among ours plays no run of ours: what it asks for it is refused."""
+        """Return whether no worker of this dispatcher computes the run any more: calls of other workers for it are refused."""
         return run.worker is not None and run.worker.count(":") == 2
 
     def loop(self, *, stay: bool) -> None:
-        """See Dispatcher. On leaving, workers with a run stay for the next dispatcher."""
+        """Run as every dispatcher does, and at the end kill idle workers; workers with a run stay for the next dispatcher."""
         super().loop(stay=stay)
-        with contextlib.suppress(Exception):  # the cluster may be gone: then they are, too
-            playing = {run.worker for run in self.store.running()}
+        with contextlib.suppress(Exception):  # the cluster may be gone, and its workers with it
+            busy = {run.worker for run in self.store.running()}
             for worker in self.workers.values():
-                if worker.name not in playing:
+                if worker.name not in busy:
                     worker.kill()
 
 

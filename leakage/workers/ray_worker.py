@@ -1,6 +1,7 @@
-"""A worker on a node of a Ray cluster, as an actor: one thread claims and performs as every worker does, `exchange` carries its calls.
+"""A worker on a node of a Ray cluster, as an actor: a thread claims and computes runs, and `exchange` carries its calls of the store.
 
-The actor has a name and outlives the dispatcher that made it; the next one finds it and goes on. No torch until it is at work on its node.
+The actor has a name and outlives the dispatcher that created it; the next dispatcher finds it and goes on. Torch is imported only on the
+node.
 """
 
 import os
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from leakage.data.errors import CheckpointError
 from leakage.runs.store import Store
-from leakage.settings import cores, memory_bytes, settings, share_of_slot
+from leakage.settings import cores, memory_bytes, memory_fraction, settings
 from leakage.spec import catalog
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, process_home, training_folder
 from leakage.workers.remote_store import Call, CallAnswer, OpenCalls, RemoteStore
@@ -25,7 +26,7 @@ if TYPE_CHECKING:  # brings torch
     from leakage.workers.job import Job
 
 POLL = 1.0  # seconds that an exchange waits for a call
-PATIENCE = 20.0  # seconds in which a worker that was told to stop should have left a training
+PATIENCE = 20.0  # seconds in which another worker that was asked to stop should have left a training
 OTHER_VERSION = (
     "{} has another version of this program than the dispatcher, or other plug-ins. Install the same on all nodes, then start Ray on "
     "them again."
@@ -33,24 +34,37 @@ OTHER_VERSION = (
 
 
 def resources_of(cluster: Mapping[str, float], per_gpu: int) -> tuple[dict[str, float], int]:
-    """Return what one worker requests of a cluster with these resources, and how many fit: fractions of its GPUs if any, else its cores."""
+    """Return the resources that a worker requests of a cluster, and how many workers fit on the cluster.
+
+    Args:
+        cluster: the resources of the cluster: its number of "CPU" and "GPU".
+        per_gpu: how many workers share a GPU; without GPUs each worker has a CPU core.
+    """
     if cluster.get("GPU"):
         return {"num_gpus": 1 / per_gpu, "num_cpus": 1}, int(cluster["GPU"] * per_gpu)
     return {"num_cpus": 1}, int(cluster.get("CPU", 0))
 
 
 class RayWorker:
-    """The actor. `name` begins with its slot; so many `slots` has the whole cluster, and so many workers share a GPU (`per_gpu`)."""
+    """A worker as an actor.
+
+    Args:
+        name: the name of the worker, which begins with the name of its slot and a colon.
+        slots: the number of slots of the whole cluster.
+        per_gpu: how many workers share a GPU.
+        version: the dispatcher's version of the code; a node with another version is refused.
+    """
 
     def __init__(self, name: str, slots: int, per_gpu: int, version: str) -> None:
         self.name, self.slots, self.per_gpu, self.version = name, slots, per_gpu, version
         self.calls, self.leaving = OpenCalls(), False
-        self.ended: str | None = None  # why, once it has; empty: it was told to, has measured this node, or is unfit for another run
+        # Why the worker has ended; None while it works. Empty: it was asked to, has measured this node, or is unfit for another run.
+        self.ended: str | None = None
         self.thread = threading.Thread(target=self._live, daemon=True)
         self.thread.start()
 
     def exchange(self, answers: Sequence[CallAnswer], leave: bool) -> tuple[list[Call], str | None]:
-        """Take answers, and give the open calls and why it has ended, if it has. `leave`: end when no run is left."""
+        """Take the answers to calls, and return the open calls and `ended`. `leave`: whether the worker ends as soon as it has no run."""
         self.leaving = self.leaving or leave
         calls = self.calls.exchange(answers, POLL if self.thread.is_alive() else 0)
         return calls, self.ended
@@ -75,7 +89,7 @@ class RayWorker:
         home = process_home(cache)
         os.environ |= {"LEAKAGE_HOME": str(home), "LEAKAGE_DATA": str(cache / "data"), "TORCH_HOME": str(home / "torch")}
         os.environ["LEAKAGE_SLOTS"] = str(self.slots)
-        os.environ.setdefault("LEAKAGE_MEMORY_MB", str(int(memory_bytes() * share_of_slot(cores())) // 2**20))
+        os.environ.setdefault("LEAKAGE_MEMORY_MB", str(int(memory_bytes() * memory_fraction(cores())) // 2**20))
         self._claim_and_perform()
 
     def _claim_and_perform(self) -> None:
@@ -92,7 +106,7 @@ class RayWorker:
         worker.work(cast(Store, self.store), self.name, device, going=lambda: not self.leaving, prepare=self._prepare)
 
     def _prepare(self, job: "Job") -> None:
-        """Bring the files that a run needs. Raises what a sentence can be made of."""
+        """Fetch the files that a run reads. Raises UnbegunError if the run is stopped, CheckpointError if its training is not free."""
         from leakage.workers.job import UnbegunError
 
         def read(file: NeededFile) -> bytes:
@@ -100,9 +114,9 @@ class RayWorker:
                 raise UnbegunError
             return cast(bytes, self.store.read_file(job.run.id, file))
 
-        ends = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while (needed := self.store.needed_files(job.run.id)) is None:
-            if job.heartbeat.should_stop() or time.monotonic() > ends:
+            if job.heartbeat.should_stop() or time.monotonic() > deadline:
                 raise CheckpointError("Another worker is at this training. Wait until it has ended, then ask again.")
             time.sleep(PATIENCE / 40)
         self.store.training = None

@@ -1,4 +1,4 @@
-"""Plays what lessons and Lab show, through store and worker as a page would, and writes it into assets: `python -m leakage record`."""
+"""Records the runs that lessons and the Lab show, computed through store and worker, into assets: `python -m leakage record`."""
 
 import logging
 import multiprocessing
@@ -30,7 +30,7 @@ from leakage.workers import plugin_catalog
 from leakage.workers.worker import perform
 
 KINDS = {kind.kind_name(): kind for kind in (MetaEvent, NoteEvent, FrameEvent)}
-CLOSE, EXACT = 2.0, 0.01  # dB between a recording and the same played again: of a search, and of a closed form
+CLOSE, EXACT = 2.0, 0.01  # dB by which a run may differ from its recording: of a search, and of a closed form
 Name = TypeVar("Name")
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def perform_in(store: Store, experiment: Experiment) -> Run:
-    """Submit an experiment to a store of its own and perform it, as dispatcher and worker would. Raises SpecError with what went wrong."""
+    """Submit an experiment to an empty store, compute it as a worker would, and return the finished run. Raises SpecError if it fails."""
     run = Service(store, settings()).submit(experiment, OWNER)
     claimed = store.claim(OWNER)
     assert claimed is not None
@@ -54,22 +54,23 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
 
 
 def play_whole(experiment: Experiment) -> Played:
-    """Compute a run of this experiment and return it with its events and pictures. Raises SpecError."""
+    """Compute an experiment and return the run with its events and pictures. Raises SpecError if it fails."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db")
         began, worked = time.perf_counter(), time.process_time()
         run = perform_in(store, experiment)
-        share = min(1.0, (time.process_time() - worked) / (time.perf_counter() - began))
-        told: list[RunEvent] = [KINDS[event["kind"]].model_validate(event) for event in store.events([run.id], 0) if event["kind"] in KINDS]
+        busy = min(1.0, (time.process_time() - worked) / (time.perf_counter() - began))
+        stored = [event for event in store.events([run.id], 0) if event["kind"] in KINDS]
+        events: list[RunEvent] = [KINDS[event["kind"]].model_validate(event) for event in stored]
         end = run.outcome(AttackEnd)
         assert end is not None
-        numbers = [event.seq for event in told if isinstance(event, FrameEvent)]
+        numbers = [event.seq for event in events if isinstance(event, FrameEvent)]
         pictures = {seq: png for seq in numbers if (png := store.frame(run.id, seq))}
-        return Played(parse(run.experiment), tuple(told), end, pictures, store.files(run.id)["private.png"], share)
+        return Played(parse(run.experiment), tuple(events), end, pictures, store.files(run.id)["private.png"], busy)
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
-    """Return a pool of so many processes with one core each: a recording takes the same steps and about the same seconds on any machine."""
+    """Return a pool of `jobs` processes with one core each, so that a recording takes the same steps on any machine."""
     return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_take_one_core)
 
 
@@ -79,9 +80,9 @@ def _take_one_core() -> None:
         os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
 
 
-def play_all(workers: Executor, wanted: dict[Name, Experiment]) -> Iterator[tuple[Name, Played | SpecError]]:
-    """Yield each run when it is done, or the SpecError why it could not be computed."""
-    waiting = {workers.submit(play_whole, experiment): name for name, experiment in wanted.items()}
+def play_all(workers: Executor, experiments: dict[Name, Experiment]) -> Iterator[tuple[Name, Played | SpecError]]:
+    """Compute experiments, and yield the name of each with its run, or with the error if it failed, as soon as it is done."""
+    waiting = {workers.submit(play_whole, experiment): name for name, experiment in experiments.items()}
     for future in as_completed(waiting):
         try:
             yield waiting[future], future.result()
@@ -93,9 +94,15 @@ def play_all(workers: Executor, wanted: dict[Name, Experiment]) -> Iterator[tupl
 
 
 def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
-    """Record what is named, or all that is missing or asks something else today; with `check` play it again and compare.
+    """Record runs and grids, or compare them with their recordings.
 
-    Raises SpecError with a sentence for each that was refused, or that ends otherwise than its recording.
+    Args:
+        only: the names of the runs and grids; empty: all (with `check`), or all without a recording of today's experiment.
+        check: whether the runs are computed again and compared, rather than recorded.
+        jobs: the number of processes.
+
+    Raises:
+        SpecError: a name is unknown, a recording was refused, or a run differs from its recording; with a sentence for each.
     """
     known = plugin_catalog.write(settings().catalog)
     everything = [*plan().runs, *plan().grids]
@@ -103,61 +110,63 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
     if unknown:
         raise SpecError(f"There is nothing to record by the name of {unknown[0]!r}; expected are {', '.join(everything)}.")
     names = list(only) or [name for name in everything if check or not up_to_date(name, known)]
-    wrong = list[str]()
+    errors = list[str]()
     with pool(jobs) as workers:
         runs = {name: planned_run(name).experiment for name in names if name in plan().runs}
         for name, run in play_all(workers, runs):
             if isinstance(run, SpecError):
-                wrong.append(f"{name}: {run}")
+                errors.append(f"{name}: {run}")
             else:
-                wrong += compare(name, run) if check else keep_run(name, run, known.version)
+                errors += compare(name, run) if check else keep_run(name, run, known.version)
         for name in (name for name in names if name in plan().grids):
-            wrong += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
-    if wrong:
-        raise SpecError("\n".join(wrong))
+            errors += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
+    if errors:
+        raise SpecError("\n".join(errors))
     older = [name for name, run in existing_runs().items() if run.engine != known.version]
     if older and not check:
         log.info("Recorded by another version of the code: %s. --check plays them again and compares.", ", ".join(older))
 
 
 def existing_runs() -> dict[str, RunRecording]:
-    """Return the runs that have a recording."""
+    """Return the recordings of runs that exist, by name."""
     return {name: recordings.load(name) for name in plan().runs if (recordings.FOLDER / f"{name}.json").exists()}
 
 
 def up_to_date(name: str, known: Catalog) -> bool:
-    """Return whether a run or a grid has a recording of the experiments that it asks for today."""
+    """Return whether a run or a grid has a recording of its experiments as they are planned today."""
     try:
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
         grid = planned_grid(name)
-        asked = [grid.experiment(choice).resolve(known).digest() for choice in grid.cells()]
-        return [cell.experiment_digest for cell in grids.load_grid(name).cells] == asked
+        planned = [grid.experiment(choice).resolve(known).digest() for choice in grid.cells()]
+        return [cell.experiment_digest for cell in grids.load_grid(name).cells] == planned
     except (SpecError, OSError):
         return False
 
 
 def keep_run(name: str, run: Played, engine: str) -> list[str]:
-    """Write a recording, unless it contradicts its lesson: then the sentences that say how."""
+    """Write the recording of a run, unless it contradicts a lesson; return a sentence for each contradiction."""
     planned = planned_run(name)
-    made, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
+    recording, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
     others = {other: run for other, run in existing_runs().items() if other != name}
-    against = set(contradictions(lessons(), others))
-    broken = [words for words in contradictions(lessons(), {**others, name: made}) if words not in against]
-    log.info(
-        "%s, %s: %.1f dB, %s, %.0f s%s.", name, made.title, run.end.scores.psnr, made.word, made.seconds, " (refused)" if broken else ""
-    )
-    if not broken:
-        recordings.write(recordings.FOLDER, name, made, film)
+    earlier = set(contradictions(lessons(), others))
+    new = [words for words in contradictions(lessons(), {**others, name: recording}) if words not in earlier]
+    facts = (name, recording.title, run.end.scores.psnr, recording.word, recording.seconds, " (refused)" if new else "")
+    log.info("%s, %s: %.1f dB, %s, %.0f s%s.", *facts)
+    if not new:
+        recordings.write(recordings.FOLDER, name, recording, film)
         recordings.load.cache_clear()
-    return [f"{name}: {words}" for words in broken]
+    return [f"{name}: {words}" for words in new]
 
 
 def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
-    """Write a grid when all its cells are there; cells of an interrupted recording are taken from LEAKAGE_HOME."""
-    grid, kept = planned_grid(name), settings().home / "recording"
-    kept.mkdir(parents=True, exist_ok=True)
-    files = {choice: kept / f"{grid.experiment(choice).digest()}-{engine}.cell" for choice in grid.cells()}
+    """Compute the cells of a grid and write its recording; return a sentence if a cell fails.
+
+    Each computed cell is saved in LEAKAGE_HOME, so that an interrupted recording can go on.
+    """
+    grid, folder = planned_grid(name), settings().home / "recording"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {choice: folder / f"{grid.experiment(choice).digest()}-{engine}.cell" for choice in grid.cells()}
     missing = {choice: grid.experiment(choice) for choice, file in files.items() if not file.exists()}
     for choice, run in play_all(workers, missing):
         if isinstance(run, SpecError):
@@ -165,10 +174,10 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
         fresh = files[choice].with_suffix(".tmp")
         fresh.write_bytes(pickle.dumps(grids.cell_of(choice, run)))
         fresh.replace(files[choice])
-    cells = [pickle.loads(file.read_bytes()).at(choice) for choice, file in files.items()]  # other grids ask the same, elsewhere
-    made, film = grids.record_grid(grid, cells, engine=engine)
-    recordings.write(grids.FOLDER, name, made, film)
-    log.info("%s, %s: %d cells, %.0f s.", name, made.title, len(made.cells), sum(cell.seconds for cell in made.cells))
+    cells = [pickle.loads(file.read_bytes()).at(choice) for choice, file in files.items()]  # another grid may have the experiment elsewhere
+    recording, film = grids.record_grid(grid, cells, engine=engine)
+    recordings.write(grids.FOLDER, name, recording, film)
+    log.info("%s, %s: %d cells, %.0f s.", name, recording.title, len(recording.cells), sum(cell.seconds for cell in recording.cells))
     return []
 
 
@@ -176,30 +185,37 @@ def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
 
 
 def compare(name: str, run: Played) -> list[str]:
-    """List where a run ends otherwise than its recording."""
+    """List the differences between a run's result and its recording, as sentences."""
     recording = recordings.load(name)
     return differences(name, _close(recording), (_psnr(recording.end), recording.word), (_psnr(run.end), _word_of(run)))
 
 
 def compare_grid(workers: Executor, name: str) -> list[str]:
-    """List where the cells of a grid end otherwise than their recordings."""
+    """Compute the cells of a grid again and list the differences from its recording, as sentences."""
     grid, recorded = planned_grid(name), {cell.choice: cell for cell in grids.load_grid(name).cells}
-    wrong = list[str]()
+    errors = list[str]()
     for choice, run in play_all(workers, {choice: grid.experiment(choice) for choice in grid.cells()}):
         if isinstance(run, SpecError):
-            wrong.append(f"{name}, cell {choice}: {run}")
+            errors.append(f"{name}, cell {choice}: {run}")
         else:
             cell = recorded[choice]
-            wrong += differences(f"{name}, cell {choice}", CLOSE, (cell.scores["psnr"] or 0, cell.word), (_psnr(run.end), _word_of(run)))
-    return wrong
+            errors += differences(f"{name}, cell {choice}", CLOSE, (cell.scores["psnr"] or 0, cell.word), (_psnr(run.end), _word_of(run)))
+    return errors
 
 
-def differences(name: str, close: float, recorded: tuple[float, str], found: tuple[float, str]) -> list[str]:
-    """List a sentence if the PSNR differs by more than `close` dB, or if the word of the verdict differs."""
-    if abs(recorded[0] - found[0]) <= close and recorded[1] == found[1]:
+def differences(name: str, close: float, recorded: tuple[float, str], today: tuple[float, str]) -> list[str]:
+    """List a sentence if the PSNR differs by more than `close` dB, or if the word of the verdict differs; empty otherwise.
+
+    Args:
+        name: the name of the run.
+        close: the allowed difference in dB.
+        recorded: PSNR (dB) and word of the verdict in the recording.
+        today: the same of the run that was computed now.
+    """
+    if abs(recorded[0] - today[0]) <= close and recorded[1] == today[1]:
         log.info("%s: as recorded.", name)
         return []
-    return [f"{name}: recorded were {recorded[0]:.2f} dB, {recorded[1]}; today it is {found[0]:.2f} dB, {found[1]}"]
+    return [f"{name}: recorded were {recorded[0]:.2f} dB, {recorded[1]}; today it is {today[0]:.2f} dB, {today[1]}"]
 
 
 def _close(recording: RunRecording) -> float:

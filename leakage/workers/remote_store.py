@@ -1,7 +1,7 @@
-"""The store as a worker on another machine has it: each call waits until the dispatcher has fetched it, done it and sent its answer.
+"""The store of a worker on another machine: each call waits until the dispatcher has fetched it, carried it out and sent the answer.
 
-Knows nothing of what carries the calls. A call stays open until its answer has come: a dispatcher that was started again meanwhile fetches
-it once more, and is told so.
+The transport of the calls is not part of this module. A call stays open until its answer has come: a dispatcher that was restarted
+meanwhile fetches it once more, marked as `again`.
 """
 
 import logging
@@ -19,7 +19,7 @@ from leakage.runs.events import EndEvent, RoundEvent, RunEvent
 from leakage.runs.store import Run
 from leakage.workers.cluster_files import changed_files
 
-OF_A_RUN = frozenset(
+OF_A_RUN = frozenset(  # calls with the id of a run as their first argument
     {
         "beat",
         "put_version",
@@ -34,16 +34,16 @@ OF_A_RUN = frozenset(
         "make_model_room",
     }
 )
-CALLS = OF_A_RUN | {"claim", "claim_also", "get", "queue", "running", "note", "put_note"}  # the first argument of OF_A_RUN is its id
-ORPHANED, IDLE_ORPHANED = 600.0, 120.0  # seconds without an answer after which a worker, with a run or without, gives its place back
-PAUSE = 0.4  # seconds that a worker waits, which has found no run, before it asks again: a question goes over the network
-SEVERAL = 2  # runs at work, as each is told: it was given one core, and may not take more however idle they look
+CALLS = OF_A_RUN | {"claim", "claim_also", "get", "queue", "running", "note", "put_note"}
+ORPHANED, IDLE_ORPHANED = 600.0, 120.0  # seconds without an answer after which a worker, with a run or without, ends
+PAUSE = 0.4  # seconds that a worker waits after it has found no run: every call goes over the network
+SEVERAL = 2  # the number of running runs that `beat` returns: a worker has one core, and must not take the others when it runs alone
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Call:
-    """A method of the store with its arguments. `again`: it was fetched before, and may have been done."""
+    """A call of a method of the store. `again`: it was fetched before, and may have been carried out."""
 
     number: int
     name: str
@@ -54,7 +54,7 @@ class Call:
 
 @dataclass(frozen=True)
 class CallAnswer:
-    """What the call of that number returned, or raised."""
+    """What the call with this number returned or raised."""
 
     number: int
     value: Any = None
@@ -69,7 +69,7 @@ class OpenCalls:
         self.calls, self.waiting, self.last = dict[int, Call](), dict[int, Future[Any]](), 0
 
     def ask(self, name: str, *values: Any, **named: Any) -> Any:
-        """Make a call, and wait for its answer. Ends this process where nobody answers: there is no dispatcher, and no new one comes."""
+        """Make a call and return its answer, or raise its error. End this process if no dispatcher answers for a long time."""
         with self.changed:
             self.last += 1
             number, answer = self.last, Future[Any]()
@@ -79,16 +79,16 @@ class OpenCalls:
         try:
             return answer.result(patience)
         except TimeoutError:
-            if answer.done():  # it was the answer
+            if answer.done():  # the error is the answer
                 raise
             log.error("no dispatcher has answered for %.0f s: leaving", patience)
             os._exit(1)
 
     def exchange(self, answers: Sequence[CallAnswer], patience: float) -> list[Call]:
-        """Hand out answers, and fetch all open calls as soon as there are any, within `patience` seconds."""
+        """Deliver answers to the waiting calls; return all open calls as soon as there are any, or nothing after `patience` seconds."""
         with self.changed:
             for answer in answers:
-                if waiting := self.waiting.pop(answer.number, None):  # else it has come before
+                if waiting := self.waiting.pop(answer.number, None):  # None: the answer has come before
                     del self.calls[answer.number]
                     waiting.set_exception(answer.error) if answer.error else waiting.set_result(answer.value)
             self.changed.wait_for(lambda: self.calls, patience)
@@ -98,15 +98,16 @@ class OpenCalls:
 
 
 class RemoteStore:
-    """What a worker uses of a Store.
+    """The methods of a Store that a worker uses, as calls to the dispatcher.
 
-    training   the folder of the training that it runs, whose files are kept where the store is, too
+    training   the folder of the training that the worker runs; its files are also copied to the store's machine. None: no training
+    kept       name of a file of the training -> when the copy on the store's machine was written, in nanoseconds since 1970
     """
 
     def __init__(self, calls: OpenCalls) -> None:
         self.calls = calls
         self.training: Path | None = None
-        self.kept = dict[str, int]()  # which of its files the other side has: name -> when it was written, in nanoseconds
+        self.kept = dict[str, int]()
 
     def __getattr__(self, name: str) -> Any:
         if name not in CALLS:
@@ -114,30 +115,30 @@ class RemoteStore:
         return partial(self.calls.ask, name)
 
     def claim(self, _worker: str, *, short: bool) -> Run | None:
-        """See Store. Its time runs by the clock of this machine."""
+        """Claim a run, as `Store.claim` does; its start is by the clock of this machine."""
         run: Run | None = self.calls.ask("claim", short=short)
         if run is None:
             time.sleep(PAUSE)
         return run and replace(run, started=time.time())
 
     def claim_also(self, runs: Sequence[str], most: int, _worker: str) -> list[Run]:
-        """See Store."""
+        """Claim waiting runs as well, as `Store.claim_also` does; their start is by the clock of this machine."""
         return [replace(run, started=time.time()) for run in self.calls.ask("claim_also", list(runs), most)]
 
     def beat(self, run: str) -> tuple[bool, int]:
-        """See Store; but as if it were never alone."""
+        """Store a sign of life, as `Store.beat` does; return whether the run should stop, and always SEVERAL as the number of runs."""
         stop, _ = self.calls.ask("beat", run)
         return stop, SEVERAL
 
     def add_event(self, run: str, event: RunEvent) -> int:
-        """See Store. What a training has written until the end of a round is sent first: the round is kept if a process is killed."""
+        """Add an event, as `Store.add_event` does. At the end of a round the training's files are sent first, so that they are not lost."""
         if isinstance(event, RoundEvent):
             self._keep_training(run)
         return int(self.calls.ask("add_event", run, event))
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
-        """See Store. What a training has written is sent first, so that its weights are there when its end is read."""
-        if status != "failed":  # else that may be what has failed
+        """Finish a run, as `Store.finish` does. A training's files are sent first, so that its weights are there when its end is read."""
+        if status != "failed":  # sending the files may be what has failed
             self._keep_training(run)
         self.calls.ask("finish", run, status, message=message, result=result)
 
@@ -148,4 +149,4 @@ class RemoteStore:
             self.kept = present
 
     def close(self) -> None:
-        """Do nothing: nothing is open here."""
+        """Do nothing: this store has no open file."""

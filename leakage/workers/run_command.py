@@ -1,4 +1,4 @@
-"""The command that plays an experiment file: frames, the final picture and metrics.json in a folder of its own."""
+"""The command `run`: it computes the experiment in a file, and writes frames, the final picture and metrics.json into a folder."""
 
 import argparse
 import importlib.metadata
@@ -20,14 +20,14 @@ from leakage.spec.experiment import MAX_SEED, Experiment, SpecError, parse
 from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
 
-PACKAGES = ("torch", "torchvision", "numpy", "scipy", "scikit-image", "scikit-learn", "pillow")  # that results depend on
+PACKAGES = ("torch", "torchvision", "numpy", "scipy", "scikit-image", "scikit-learn", "pillow")  # on which results depend
 RESULTS = ("frames", "final.png", "metrics.json", "success.json")
 HELD = "{} holds results of another run ({}). Name another folder, or add --overwrite, which removes them."
 log = logging.getLogger("leakage")
 
 
 def options(run: argparse.ArgumentParser) -> None:
-    """Add the arguments of `run` on the command line."""
+    """Add the arguments of the command `run` to its parser."""
     run.add_argument("experiment", type=Path, help="a JSON file, as the page's download gives it")
     run.add_argument("--out", type=Path, required=True, help="folder for the results; one that holds results is refused")
     run.add_argument("--overwrite", action="store_true", help="remove the results that the folder holds")
@@ -35,7 +35,15 @@ def options(run: argparse.ArgumentParser) -> None:
 
 
 def perform(given: argparse.Namespace) -> None:
-    """Play the experiment of a file with its seed, or with so many from there on, each in a folder of its own beside success.json."""
+    """Compute the experiment in a file, and write its results into a folder.
+
+    With several seeds, the runs have consecutive seeds from the experiment's seed on, and a folder each; success.json beside these folders
+    has the success rates.
+
+    Raises:
+        ValueError: the number of seeds is not allowed, or the folder holds results of another run.
+        SpecError: the experiment is not valid, or has uploads.
+    """
     seeds, out = given.seeds, given.out
     if seeds < 1:
         raise ValueError(f"--seeds must be a whole number from 1 on; got {seeds}.")
@@ -51,29 +59,28 @@ def perform(given: argparse.Namespace) -> None:
     if seeds == 1:
         run_file(experiment, out)
         return
-    ends = {
-        n: run_file(experiment.model_copy(update={"seed": n}), out / f"seed-{n}") for n in range(experiment.seed, experiment.seed + seeds)
-    }
+    numbers = range(experiment.seed, experiment.seed + seeds)
+    ends = {seed: run_file(experiment.model_copy(update={"seed": seed}), out / f"seed-{seed}") for seed in numbers}
     words = [end.verdict.word for end in ends.values() if end.verdict]
     answers = [end.answer for end in ends.values() if end.answer]
-    if not answers:  # what does not apply was not tried
+    if not answers:  # an attack that does not apply was not tried
         return
-    told = {
+    rates = {
         "a recognizable picture": success_words([word == RECOGNIZABLE for word in words]),
         "every picture picked out of its line-up": success_words([answer.scores.identified == 1 for answer in answers]),
     }
-    (out / "success.json").write_text(json.dumps({"seeds": list(ends), **told}, indent=1))
-    for what, how_often in told.items():
-        log.info("Seeds with %s: %s.", what, how_often)
+    (out / "success.json").write_text(json.dumps({"seeds": list(ends), **rates}, indent=1))
+    for event, rate in rates.items():
+        log.info("Seeds with %s: %s.", event, rate)
 
 
 def make_room(out: Path, *, overwrite: bool) -> None:
-    """Make the folder; one that holds results is emptied of them, or refused. Raises ValueError."""
+    """Create a folder for results; with `overwrite`, remove the results that it holds, else raise ValueError if it holds any."""
     out.mkdir(parents=True, exist_ok=True)
-    held = sorted({*(out / name for name in RESULTS if (out / name).exists()), *out.glob("seed-*")})
-    if held and not overwrite:
-        raise ValueError(HELD.format(out, ", ".join(path.name for path in held[:3]) + (" ..." if len(held) > 3 else "")))
-    for path in held:
+    present = sorted({*(out / name for name in RESULTS if (out / name).exists()), *out.glob("seed-*")})
+    if present and not overwrite:
+        raise ValueError(HELD.format(out, ", ".join(path.name for path in present[:3]) + (" ..." if len(present) > 3 else "")))
+    for path in present:
         if not path.is_dir():
             path.unlink()
             continue
@@ -87,7 +94,7 @@ def make_room(out: Path, *, overwrite: bool) -> None:
 
 
 def run_file(experiment: Experiment, out: Path) -> Metrics:
-    """Play an experiment; frames/NNNNNN.png, final.png and metrics.json, whose content is returned, appear in `out`."""
+    """Compute an experiment, write frames/NNNNNN.png, final.png and metrics.json into `out`, and return the content of metrics.json."""
     from leakage.engine.inapplicable import DoesNotApplyError
     from leakage.engine.stopping import StoppedError
     from leakage.workers.adapter import play, prepare
@@ -125,12 +132,12 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         frames=tuple(rows),
     )
     (out / "metrics.json").write_text(json.dumps(metrics.model_dump(mode="json"), indent=1, allow_nan=False))
-    tell(metrics, out)
+    log_result(metrics, out)
     return metrics
 
 
-def tell(metrics: Metrics, out: Path) -> None:
-    """Log the result in a few lines."""
+def log_result(metrics: Metrics, out: Path) -> None:
+    """Log the result of a run in a few lines, with its folder."""
     if metrics.answer is None:
         log.info("%s It was not tried, and says nothing of what leaks. That is in %s.", metrics.ending.words, out)
         return
@@ -138,14 +145,14 @@ def tell(metrics: Metrics, out: Path) -> None:
         log.info("%s", metrics.note["event"])
     word = metrics.verdict.word.capitalize() if metrics.verdict else ""
     grey = metrics.baselines["grey"].psnr
-    came = f"{metrics.ending.words}. {word}"
-    log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", came, metrics.answer.scores.psnr, grey, out)
+    outcome = f"{metrics.ending.words}. {word}"
+    log.info("%s: PSNR %.1f dB (a grey picture: %.1f dB). Results are in %s.", outcome, metrics.answer.scores.psnr, grey, out)
     if metrics.privacy:
         log.info("%s", metrics.privacy.words)
 
 
 def privacy(prepared: Any) -> Privacy | None:
-    """Describe what the protections of the experiment promise."""
+    """Return the privacy budget that the protections of a prepared attack promise; None if they promise none."""
     from leakage.engine.privacy import budget_sentence, privacy_budget
 
     budget = privacy_budget(prepared.federation, prepared.seen.received.weights)
@@ -158,14 +165,14 @@ def privacy(prepared: Any) -> Privacy | None:
 
 
 def program() -> ProgramFacts:
-    """Describe this program."""
+    """Return the version, the hash of the code and the commit of this program."""
     from leakage.workers.training_folder import commit_of_code
 
     return ProgramFacts(version=leakage.__version__, code=catalog.version(), commit=commit_of_code())
 
 
 def machine(device: Any) -> Machine:
-    """Describe this machine, and the device that the attack ran on."""
+    """Return the name of the device that the attack ran on, the number of threads, and the platform of this machine."""
     import torch
 
     name = f"cuda, {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type

@@ -1,4 +1,4 @@
-"""How long one replay takes on this machine: what a run will cost before it starts, and how many threads it should use."""
+"""The time that a replay of the client takes on this machine, for estimates of runs and for the choice of the number of threads."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,16 +11,16 @@ from leakage.engine.core import Model, Observation, Params
 from leakage.engine.loading import ids, load
 from leakage.engine.matching import cosine_distance
 
-REPEATS, ENOUGH = 3, 0.3  # times, seconds
-LARGE = 50_000_000  # numbers: a model with more is not measured ahead, it would take gigabytes from a machine that only waits
-WORTH = 1.25  # more threads must make a replay this many times as fast; else the cores are left to others
+REPEATS, ENOUGH = 3, 0.3  # replays that are timed, and seconds after which no further replay is timed
+LARGE = 50_000_000  # parameters; a larger model is not measured in advance, since it would fill gigabytes of an idle machine
+WORTH = 1.25  # the speed-up from which several threads are used; below, the cores are left to other runs
 
 
 def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield, model by model with default fields and without those above LARGE, its id and the seconds of a replay with its derivative.
+    """Yield the id of each model, and the seconds of a replay with its derivative, for 1 and for 8 pictures of 3x32x32.
 
-    The first number is for 1, the second for 8 pictures of 3x32x32. On a CPU it is processor time of one thread: what else the machine does
-    at that moment would be in every estimate from then on.
+    Models have their default fields; models above LARGE are left out. On a CPU the seconds are processor time of one thread, so that other
+    programs on the machine do not distort all later estimates.
     """
     if device.type == "cpu":
         torch.set_num_threads(1)
@@ -35,7 +35,13 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
-    """Set and return the number of threads for this replay: `most` if that is at least WORTH times as fast as 1 thread, else 1."""
+    """Set and return torch's number of threads: `most` if a replay is then more than WORTH times as fast as with 1 thread, else 1.
+
+    Args:
+        seen: the observation, with the replay.
+        most: the largest number of threads.
+        starts: how many guesses are replayed at once.
+    """
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)
@@ -46,26 +52,26 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 
 
 def lanes_cost(seen: Observation, count: int) -> float:
-    """Return how many times as long as one guess so many guesses take that are replayed together, on one thread: at least 1.
+    """Return the time of replaying `count` guesses at once, divided by the time of replaying one guess, on one thread: at least 1.
 
-    `count` or more where they would be no faster together than one after the other.
+    A result of `count` or more says that replaying the guesses at once is no faster than one after the other.
     """
     torch.set_num_threads(1)
     clock = _clock(seen.device)
-    alone = _guesses(seen, 1, clock)
-    if alone > ENOUGH:  # no small network: together it would be no faster, and take as many times the memory
+    single = _guesses(seen, 1, clock)
+    if single > ENOUGH:  # not a small network: replays at once would be no faster, and take `count` times the memory
         return float(count)
-    together = min(_guesses(seen, count, clock) for _ in range(2))  # twice: the first ever takes a second to get ready
-    return max(1.0, together / alone)
+    batched = min(_guesses(seen, count, clock) for _ in range(2))  # twice: the very first takes an extra second
+    return max(1.0, batched / single)
 
 
 def _clock(device: torch.device) -> Callable[[], float]:
-    """Return the clock to measure with: on a CPU that of processor time, which other processes do not lengthen."""
+    """Return the clock to measure with: processor time on a CPU, which other processes do not lengthen, else wall-clock time."""
     return time.process_time if device.type == "cpu" else time.perf_counter
 
 
 def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Measure the seconds for so many guesses of the pictures, replayed at once."""
+    """Return the seconds that a replay of `count` guesses at once takes."""
     x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
     return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
@@ -80,14 +86,14 @@ def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
 def _seconds(
     replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Measure the seconds of a replay of (x, y), its distance from `update` and the derivative: best of REPEATS, or as ENOUGH allows."""
+    """Return the seconds of a replay of (x, y), its distance from `update` and the derivative: the shortest of up to REPEATS replays."""
     distance, x = cosine_distance(update), x.clone().requires_grad_()
-    taken = []
-    for _ in range(1 + REPEATS):  # the first warms up
+    times = []
+    for _ in range(1 + REPEATS):  # the first is a warm-up
         began = clock()
         (gradient,) = torch.autograd.grad(distance(replay(x, y)), x)
         gradient.sum().item()  # wait for the device
-        taken.append(clock() - began)
-        if sum(taken) > ENOUGH:
+        times.append(clock() - began)
+        if sum(times) > ENOUGH:
             break
-    return min(taken[1:] or taken)
+    return min(times[1:] or times)

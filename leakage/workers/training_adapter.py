@@ -1,4 +1,4 @@
-"""From a Training, which is plain data, to the objects that the engine trains."""
+"""Conversion of a Training, which is plain data, into the objects that the engine trains."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from leakage.workers.adapter import load_checkpoint, plugin, untrained
 
 
 def recipe_of(training: Training) -> TrainingRecipe:
-    """Return what the engine reads of a training."""
+    """Return the fields of a training that the engine needs."""
     return TrainingRecipe(**{field.name: getattr(training, field.name) for field in fields(TrainingRecipe)})
 
 
@@ -33,7 +33,12 @@ def protections(training: Training) -> tuple[Protection, ...]:
 
 
 def load(training: Training) -> tuple[Pictures, Pictures]:
-    """Load all training pictures on this machine and all test pictures. Raises PictureError."""
+    """Return the training's pictures and all test pictures of its data set.
+
+    Raises:
+        PictureError: the data set is not on this machine.
+        TrainingError: the training needs more pictures than this machine has.
+    """
     train_set = _tensors(training_pictures(training.data))
     if training.pictures:
         if training.pictures > len(train_set.y):
@@ -47,7 +52,7 @@ def _tensors(rows: Rows) -> Pictures:
 
 
 def build(training: Training) -> nn.Module:
-    """Build the untrained model with what protections put into it, drawn by the training's seed as by that of an experiment."""
+    """Return the untrained model, with the changes that protections make to it; the training's seed draws both."""
     model = untrained(training.model, training.image_shape, training.num_classes, seed=training.seed)
     return change_model(model, protections(training), seed=training.seed)
 
@@ -61,7 +66,7 @@ def train(
     start: State | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Progress]:
-    """Build the model and train it: see `federated_training.train`."""
+    """Build the model, train it, and yield its progress: see `federated_training.train`."""
     model = build(training).to(device)
     yield from federated_training.train(
         recipe_of(training), model, train_set, test_set, protections=protections(training), start=start, should_stop=should_stop
@@ -69,56 +74,64 @@ def train(
 
 
 def accuracy_of(card: Card, stage: Stage, device: torch.device) -> float:
-    """Measure a checkpoint's accuracy on all test pictures of its data set. Raises CheckpointError or PictureError."""
+    """Return the accuracy of a checkpoint on all test pictures of its data set. Raises CheckpointError or PictureError."""
     model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
     load_checkpoint(model, f"{card.id}@{stage.rounds}")
     return federated_training.accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
 
 
 def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
-    """Return epsilon of the first protection with a privacy promise, where clients share so many `pictures`; None without a promise.
+    """Return the privacy budget of a training by its first protection that promises one; None if no protection does.
 
-    Of the client with the fewest pictures, whose batches hold the largest share of them.
+    The budget is that of the client with the fewest pictures, since a batch is the largest fraction of that client's pictures.
+
+    Args:
+        training: the training.
+        pictures: the number of pictures that all clients have together.
     """
-    mine = min(len(held) for held in federated_training.partition(torch.zeros(pictures), recipe_of(training)))
+    fewest = min(len(part) for part in federated_training.partition(torch.zeros(pictures), recipe_of(training)))
     weights = weights_of(build(training)).values()
-    for own in sorted(protections(training), key=lambda own: own.index):
-        local = own.defense.stage == "gradient"  # else it acts once per round, on what all pictures did together
+    for protection in sorted(protections(training), key=lambda protection: protection.index):
+        defense = protection.defense
+        local = defense.stage == "gradient"  # otherwise the defense acts once per round, on the update of all pictures
         passes = training.rounds * (training.local_epochs if local else 1)
-        steps, rate = (passes * math.ceil(mine / training.batch), min(1.0, training.batch / mine)) if local else (passes, 1.0)
-        noise_multiplier = own.defense.effective_noise_multiplier(len(weights))
-        pure = own.defense.pure_epsilon(sum(value.numel() for value in weights))
-        if pure is not None:  # it adds up, and sampling is not counted
+        steps, rate = (passes * math.ceil(fewest / training.batch), min(1.0, training.batch / fewest)) if local else (passes, 1.0)
+        noise_multiplier = defense.effective_noise_multiplier(len(weights))
+        pure = defense.pure_epsilon(sum(value.numel() for value in weights))
+        if pure is not None:  # epsilons of pure differential privacy add up, and sampling is not counted
             sampled, unsampled, delta = pure * steps, pure * passes, 0.0
         elif noise_multiplier is not None:
             sampled, unsampled = accounting.epsilon(noise_multiplier, steps, sample_rate=rate), accounting.epsilon(noise_multiplier, passes)
             delta = DELTA
         else:
             continue
-        whom = own.defense.privacy_unit()
-        return TrainingPrivacy(sampled=sampled, unsampled=unsampled, delta=delta, rate=rate, steps=steps, uses=passes, whom=whom)
+        bounds = {"sampled": sampled, "unsampled": unsampled, "delta": delta}
+        return TrainingPrivacy(**bounds, rate=rate, steps=steps, uses=passes, whom=defense.privacy_unit())
     return None
 
 
 def privacy_facts(training: Training, pictures: int) -> dict[str, Any] | None:
-    """Return for a card: epsilon as trained and as if its batches had been sampled, delta, privacy unit and assumptions in words."""
+    """Return the privacy budget of a training for its card; None if no protection promises one.
+
+    The facts are epsilon as trained and as if the batches had been sampled, delta, the privacy unit, and the assumptions in words.
+    """
     try:
-        found = privacy(training, pictures)
+        budget = privacy(training, pictures)
     except accounting.AccountantError as error:
         return {"epsilon": None, "words": str(error)}
-    if found is None:
+    if budget is None:
         return None
-    epsilons = ["above 200" if value is None or math.isinf(value) else f"{value:.2f}" for value in (found.unsampled, found.sampled)]
-    passes = f"each picture takes part in {found.uses} noisy sum{'' if found.uses == 1 else 's'}, and the noise stays secret"
-    drawn = f"{epsilons[1]} had each of {found.steps} batches been drawn at random (rate {found.rate:.3g})"
+    epsilons = ["above 200" if value is None or math.isinf(value) else f"{value:.2f}" for value in (budget.unsampled, budget.sampled)]
+    passes = f"each picture takes part in {budget.uses} noisy sum{'' if budget.uses == 1 else 's'}, and the noise stays secret"
+    drawn = f"{epsilons[1]} had each of {budget.steps} batches been drawn at random (rate {budget.rate:.3g})"
     return {
-        "epsilon": finite(found.unsampled),
-        "epsilon_if_sampled": finite(found.sampled),
-        "delta": found.delta,
-        "unit": found.whom,
-        "uses": found.uses,
-        "steps": found.steps,
-        "rate": found.rate,
+        "epsilon": finite(budget.unsampled),
+        "epsilon_if_sampled": finite(budget.sampled),
+        "delta": budget.delta,
+        "unit": budget.whom,
+        "uses": budget.uses,
+        "steps": budget.steps,
+        "rate": budget.rate,
         "assumption": passes,
-        "words": f"Privacy budget: epsilon {epsilons[0]} at delta {found.delta:g}, for {found.whom}; {passes} ({drawn}).",
+        "words": f"Privacy budget: epsilon {epsilons[0]} at delta {budget.delta:g}, for {budget.whom}; {passes} ({drawn}).",
     }

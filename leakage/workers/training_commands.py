@@ -1,4 +1,4 @@
-"""The commands that train: a model, and an attacker's network that undoes its updates."""
+"""The commands `train`, which trains a model, and `train-attacker`, which trains a network to undo updates of a model."""
 
 import argparse
 import json
@@ -21,10 +21,10 @@ log = logging.getLogger("leakage")
 
 
 def options(commands: Any) -> None:
-    """Name both commands and what may stand behind them; `commands` are those of the program."""
-    again = "train a model; called again with the same words it goes on where it was interrupted"
+    """Add both commands, with their options, to the commands of the program (an argparse subparsers action)."""
+    again = "train a model; with the same options again, an interrupted training goes on"
     _name_fields(commands.add_parser("train", help=again), Training)
-    undo = "train a network to undo updates of one model behind protections (Learning to Invert)"
+    undo = "train a network to undo updates of one model with protections (Learning to Invert)"
     _name_fields(commands.add_parser("train-attacker", help=undo), InverterTraining)
 
 
@@ -41,15 +41,15 @@ def _name_fields(command: argparse.ArgumentParser, task: type[BaseModel]) -> Non
 
 
 def train_here(given: dict[str, Any]) -> None:
-    """Train as the flags say, a line per round."""
+    """Train a model as the options `given` say, and log a line for each round."""
     from leakage.engine.devices import best_device
     from leakage.workers.training_folder import train
 
-    training = parse_training(_asked(given, Training)).resolve(plugin_catalog.describe())
+    training = parse_training(_task_fields(given, Training)).resolve(plugin_catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
-    for word in train(training, folder, device=best_device(), should_stop=_until(training.max_seconds)):
-        if word.accuracy is not None:
-            values = (word.done, training.rounds, word.loss, 100 * word.accuracy, word.seconds)
+    for progress in train(training, folder, device=best_device(), should_stop=_until(training.max_seconds)):
+        if progress.accuracy is not None:
+            values = (progress.done, training.rounds, progress.loss, 100 * progress.accuracy, progress.seconds)
             log.info("round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s", *values)
     if not (folder / "card.json").exists():
         raise RuntimeError(f"Stopped after {training.max_seconds} s, as --max-seconds says. The same command goes on from here.")
@@ -59,20 +59,20 @@ def train_here(given: dict[str, Any]) -> None:
 
 
 def train_attacker_here(given: dict[str, Any]) -> None:
-    """Train a network to undo updates, a line per epoch."""
+    """Train a network to undo updates as the options `given` say, and log a line for each epoch."""
     from leakage.workers.inverter_adapter import train_inverter
 
-    task = parse_as(_asked(given, InverterTraining), InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
+    task = parse_as(_task_fields(given, InverterTraining), InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
     folder = given["out"] or inverter_folder(task.name)
     for epoch in train_inverter(task, folder, should_stop=_until(task.max_seconds)):
-        told = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
-        log.info("%s", told if epoch.done else f"{task.pictures} pictures were sent through the phone")
+        line = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
+        log.info("%s", line if epoch.done else f"{task.pictures} pictures were sent through the phone")
     card = read_inverter(folder / "card.json")
     log.info("On held-out pictures %.4f, the mean picture %.4f. Everything is in %s.", card.mse, card.mse_mean, folder)
 
 
-def _asked(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]:
-    """Return the flags of a command as the fields of a training."""
+def _task_fields(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]:
+    """Return the options `given` as the fields of a training."""
     fields = {name: value for name, value in given.items() if name in task.model_fields}
     return fields | {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
 

@@ -1,4 +1,4 @@
-"""A training from start to finish in a folder of its own: its state after every round, its metrics, its stages and its card."""
+"""A training in a folder: its state after every round, its metrics, its stages and its card, so that it can be interrupted."""
 
 import fcntl
 import hashlib
@@ -27,14 +27,14 @@ from leakage.workers.plugin_catalog import describe
 from leakage.workers.training_adapter import build, load, privacy_facts
 from leakage.workers.training_adapter import train as run_training
 
-PATIENCE = 20.0  # seconds in which a training that was told to stop should have left the folder
-CARRIED = "memory/{}/"  # before the names of what a client carries, in the state's file
-FILES = 3  # the state, its next one while that is written, and the stages: so many times the weights at most
-STAGES = (1, 5)  # rounds after which the weights are kept, as float16; and after the last one, as float32
+PATIENCE = 20.0  # seconds in which another training that was asked to stop should have left the folder
+CARRIED = "memory/{}/"  # prefix of the names of a client's state in the file of the training's state
+FILES = 3  # times the size of the weights that the folder needs: for the state, the next state while it is written, and the stages
+STAGES = (1, 5)  # rounds after which the weights are kept, as float16; after the last round they are kept as float32
 
 
 def any_room(_more: int) -> None:
-    """Allow any size: a training by hand may fill the whole disk."""
+    """Allow any size: a training on the command line may fill the whole disk."""
 
 
 def train(
@@ -45,13 +45,23 @@ def train(
     should_stop: Callable[[], bool] = lambda: False,
     room: Callable[[int], None] = any_room,
 ) -> Iterator[Progress]:
-    """Yield progress and keep everything in `folder`; a training that was interrupted there goes on where its last full round ended.
+    """Train a model, yield the progress, and keep everything in a folder.
 
-    One that has ended there is only told again. metrics.json holds one row per round. `room` is called before so many bytes more are
-    written, and may refuse them. Raises CheckpointError when the folder holds another training.
+    A training that was interrupted there goes on after its last full round. Of a training that has ended there, only the stored progress is
+    yielded. metrics.json has a row for each round.
+
+    Args:
+        training: the training.
+        folder: its folder, which is created.
+        device: the device to compute on.
+        should_stop: called between steps.
+        room: called with the number of bytes before they are written; it may raise an error.
+
+    Raises:
+        CheckpointError: the folder holds another training, or another process works in it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with held(folder, should_stop):
+    with locked(folder, should_stop):
         yield from _train(training, folder, device=device, should_stop=should_stop, room=room)
 
 
@@ -66,38 +76,37 @@ def _train(
         return
     train_set, test_set = load(training)
     before = rows[-1]["seconds"] if rows else 0.0
-    room(FILES * sum(value.nbytes for value in build(training).state_dict().values()))  # sooner than after the first round
-    for progress in run_training(training, train_set, test_set, device=device, start=start, should_stop=should_stop):
-        word = replace(progress, seconds=before + progress.seconds)
-        if word.weights is not None:
-            number = round(word.done)
+    room(FILES * sum(value.nbytes for value in build(training).state_dict().values()))  # before the first round
+    for step in run_training(training, train_set, test_set, device=device, start=start, should_stop=should_stop):
+        progress = replace(step, seconds=before + step.seconds)
+        if progress.weights is not None:
+            number = round(progress.done)
             if number in STAGES and number < training.rounds:
-                (folder / f"{number}.safetensors").write_bytes(pack(word.weights, dtype=torch.float16))
-            rows.append({"round": number, "loss": word.loss, "accuracy": word.accuracy, "seconds": round(word.seconds, 1)})
+                (folder / f"{number}.safetensors").write_bytes(pack(progress.weights, dtype=torch.float16))
+            rows.append({"round": number, "loss": progress.loss, "accuracy": progress.accuracy, "seconds": round(progress.seconds, 1)})
             write(folder / "metrics.json", {"training": training.model_dump(), "rounds": rows})
-            carried = {
-                CARRIED.format(client) + name: value for client, state in enumerate(word.client_states) for name, value in state.items()
-            }
-            state = pack({**word.weights, **carried}, rounds=number)
-            room(2 * len(state))  # beside the one before, and as the last stage
-            write(folder / STATE, state)
-        yield word
+            states = enumerate(progress.client_states)
+            carried = {CARRIED.format(client) + name: value for client, state in states for name, value in state.items()}
+            packed = pack({**progress.weights, **carried}, rounds=number)
+            room(2 * len(packed))  # beside the previous state, and as the last stage
+            write(folder / STATE, packed)
+        yield progress
     if len(rows) == training.rounds:
         with suppress(StoppedError):
             finish(training, folder, train_set, test_set.to(device), commit=commit, should_stop=should_stop)
 
 
 @contextmanager
-def held(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
-    """Lock a training's folder; wait for another training that was just told to stop. Raises CheckpointError."""
-    ends = time.monotonic() + PATIENCE
+def locked(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
+    """Lock a training's folder inside the block, and wait up to PATIENCE for another process to leave it. Raises CheckpointError."""
+    deadline = time.monotonic() + PATIENCE
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                if should_stop() or time.monotonic() > ends:
+                if should_stop() or time.monotonic() > deadline:
                     remedy = "Wait until it has ended, then ask again"
                     raise CheckpointError(f"Another process is at this training, in {folder}. {remedy}.") from None
                 time.sleep(0.2)
@@ -108,7 +117,7 @@ def held(folder: Path, should_stop: Callable[[], bool]) -> Iterator[None]:
 
 
 def _is_at(lock: int, folder: Path) -> bool:
-    """Return whether this open lock still lies in the folder: a deleted training takes its folder and lock with it."""
+    """Return whether an open lock file is still the lock file of the folder: with a deleted training, folder and lock are deleted."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(lock), (folder / "lock").stat())
     return False
@@ -120,29 +129,29 @@ def resume(training: Training, folder: Path) -> tuple[State | None, list[dict[st
     if not metrics.exists():
         return None, []
     try:
-        kept = json.loads(metrics.read_text())
-        same = Training.model_validate(kept["training"]).model_copy(update={"max_seconds": training.max_seconds}) == training
-        rows = kept["rounds"]
+        stored = json.loads(metrics.read_text())
+        same = Training.model_validate(stored["training"]).model_copy(update={"max_seconds": training.max_seconds}) == training
+        rows = stored["rounds"]
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{metrics} is damaged ({error}). Delete {folder} and begin anew.") from None
     if not same:
         raise CheckpointError(f"{folder} holds another training. Name another folder, or delete it.")
     if (folder / "card.json").exists():
         return None, rows
-    if not state.exists():  # killed within the first round's last moment
+    if not state.exists():  # the process was killed between the two writes of the first round
         return None, []
-    weights, client_states = kept_in(state, training.clients)
+    weights, client_states = read_state(state, training.clients)
     with safe_open(state, "pt") as file:
         done = int(file.metadata()["rounds"])
     return State(done, weights, client_states), rows[:done]
 
 
-def kept_in(state: Path, clients: int) -> tuple[Params, tuple[ClientState, ...]]:
-    """Return the weights in a state's file, and the state of every client."""
-    every = unpack(state.read_bytes(), str(state))
+def read_state(file: Path, clients: int) -> tuple[Params, tuple[ClientState, ...]]:
+    """Return the model's weights and the state of every client from the file of a training's state."""
+    tensors = unpack(file.read_bytes(), str(file))
     heads = [CARRIED.format(client) for client in range(clients)]
-    client_states = tuple({name.removeprefix(head): every.pop(name) for name in list(every) if name.startswith(head)} for head in heads)
-    return every, client_states
+    client_states = tuple({name.removeprefix(head): tensors.pop(name) for name in list(tensors) if name.startswith(head)} for head in heads)
+    return tensors, client_states
 
 
 def finish(
@@ -154,12 +163,13 @@ def finish(
     commit: str,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Write the last stage and the card, its accuracies measured on the files as they lie there; the state is no longer needed.
+    """Write the last stage and the card of a training, with accuracies measured on the files in its folder, and remove its state.
 
-    Raises StoppedError when `should_stop()` returns True: then the training is not finished, and goes on here when it is asked for again.
+    Raises:
+        StoppedError: `should_stop()` returned True. The training is not finished, and goes on here when it is started again.
     """
     model = build(training).to(test_set.x.device)
-    last, _ = kept_in(folder / STATE, training.clients)
+    last, _ = read_state(folder / STATE, training.clients)
     (folder / f"{training.rounds}.safetensors").write_bytes(pack(last))
     stages = []
     for number in sorted({*STAGES, training.rounds}):
@@ -197,11 +207,12 @@ def finish(
 
 
 def recipe(training: Training) -> str:
-    """Describe the training in one sentence."""
-    who = "centrally" if training.clients == 1 else f"by {training.clients} clients ({training.partition})"
-    who += f", {training.local_epochs} epochs a round" if training.local_epochs > 1 else ""
-    how = "Adam" if training.optimiser == "adam" else f"SGD, Nesterov momentum {training.momentum:g}" if training.momentum else "SGD"
-    words = f"{training.rounds} rounds {who}, {how}, learning rate {training.rate:g} ({training.schedule}), batch {training.batch}"
+    """Describe a training in one sentence."""
+    trainers = "centrally" if training.clients == 1 else f"by {training.clients} clients ({training.partition})"
+    trainers += f", {training.local_epochs} epochs a round" if training.local_epochs > 1 else ""
+    sgd = f"SGD, Nesterov momentum {training.momentum:g}" if training.momentum else "SGD"
+    words = f"{training.rounds} rounds {trainers}, {'Adam' if training.optimiser == 'adam' else sgd}"
+    words += f", learning rate {training.rate:g} ({training.schedule}), batch {training.batch}"
     words += f", weight decay {training.decay:g}, {'random shifts and mirroring' if training.augment else 'no augmentation'}"
     words += f", the server steps by {training.server_rate:g}" if training.server_rate != 1 else ""
     for part in training.defenses:
@@ -210,13 +221,11 @@ def recipe(training: Training) -> str:
 
 
 def commit_of_code() -> str:
-    """Return the commit of the running code, "unknown" outside a checkout."""
-    if INSTALLED:  # git would tell the commit of whatever project the environment lies in
+    """Return the commit of the running code; "unknown" outside a checkout."""
+    if INSTALLED:  # git would name the commit of another project, in which the environment lies
         return "unknown"
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=ROOT, capture_output=True, text=True, check=True
-        )
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return done.stdout.strip()

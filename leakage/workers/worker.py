@@ -1,4 +1,4 @@
-"""Runs from claim to finish, in a warm process of its own: `python -m leakage.workers.worker SLOT DISPATCHER [SHARE OF THE GPU]`."""
+"""A worker: it claims runs and computes them, one after the other: `python -m leakage.workers.worker SLOT DISPATCHER [GPU FRACTION]`."""
 
 import contextlib
 import logging
@@ -20,7 +20,7 @@ from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
-from leakage.settings import Settings, cores, settings, share_of_slot
+from leakage.settings import Settings, cores, memory_fraction, settings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import InverterTraining, Ranks, parse_training
 from leakage.workers import attack_job, inverter_job, plugin_catalog, rank_job, training_job
@@ -30,43 +30,49 @@ from leakage.workers.memory_limit import limit_memory
 from leakage.workers.timing import measure
 
 POLITE = 10  # of 19: where cores are short, pages and their server come first
-NONE_LEFT = object()
 log = logging.getLogger(__name__)
 
 
 def nothing(_job: Job) -> None:
-    """Do nothing: all that a run on this machine needs is here."""
+    """Do nothing: a run on the store's machine has all its files."""
 
 
 def perform(store: Store, run: Run, device: torch.device, prepare: Callable[[Job], None] = nothing) -> bool:
-    """Play one claimed run and close it, whatever happens; answers whether this process is fit for another."""
+    """Compute a claimed run and finish it, whatever happens; return whether this process is fit for another run.
+
+    Args:
+        store: the store.
+        run: the claimed run.
+        device: the device to compute on.
+        prepare: fetches the files that the run needs.
+    """
     kind = KINDS[run.kind]
     job = Job(store, run, so_far=kind.so_far)
-    with contextlib.suppress(Exception), job:  # the job has told of it
+    with contextlib.suppress(Exception), job:  # the job has stored the error
         prepare(job)
         kind.perform(job, device)
     return job.fit
 
 
 def train(job: Job, device: torch.device) -> None:
-    """Train, with all cores while alone."""
-    job.computes_on(device)
-    job.may_take(parse_training(job.run.experiment).max_seconds)
+    """Train a model, with all cores while no other run is computed, and finish the run."""
+    job.store_device_kind(device)
+    job.limit_time(parse_training(job.run.experiment).max_seconds)
     job.heartbeat.most = cores()
     result = training_job.perform(job.store, job.run, job.heartbeat, device)
     job.done(result, whole=result.checkpoint is not None)
 
 
 def measure_ranks(job: Job, _device: torch.device) -> None:
-    """Measure ranks, on one core."""
-    job.may_take(job.run.experiment_as(Ranks).max_seconds)
+    """Measure the ranks of a network, on one core, and finish the run."""
+    job.limit_time(job.run.experiment_as(Ranks).max_seconds)
     result = rank_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.whole)
 
 
 def train_attacker(job: Job, _device: torch.device) -> None:
-    """Train an attacker's network, with all cores while alone."""
-    job.may_take(job.run.experiment_as(InverterTraining).max_seconds)
+    """Train an attacker's network, with all cores while no other run is computed, and finish the run."""
+    job.limit_time(job.run.experiment_as(InverterTraining).max_seconds)
     job.heartbeat.most = cores()
     result = inverter_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.inverter is not None)
@@ -74,10 +80,12 @@ def train_attacker(job: Job, _device: torch.device) -> None:
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of run is performed, and what is said of one that was stopped."""
+    """How a kind of run is computed."""
 
     perform: Callable[[Job, torch.device], None]
+    """Computes and finishes the run of a job."""
     so_far: str
+    """What is kept of a run that was stopped, in words."""
 
 
 KINDS = {
@@ -88,14 +96,14 @@ KINDS = {
 }
 
 
-def limit_gpu(device: torch.device, share: float) -> None:
-    """Let this process fill its share of the GPU, 0 to 1, so that a run fails with a sentence instead of those beside it."""
+def limit_gpu(device: torch.device, fraction: float) -> None:
+    """Limit this process to a fraction of the GPU's memory, 0 to 1, so that a run that needs more fails without harm to other runs."""
     if device.type == "cuda":
-        torch.cuda.set_per_process_memory_fraction(share)  # of the current device, which is the one
+        torch.cuda.set_per_process_memory_fraction(fraction)  # of the current device, which is `device`
 
 
 def claim(store: Store, worker: str, *, short: bool) -> Run | None:
-    """Claim the next run (or the next short one), if there is one and the store can be written."""
+    """Claim the next run, or with `short` the next short run; None if there is none, or if the store cannot be written."""
     try:
         return store.claim(worker, short=short)
     except StoreError as error:
@@ -104,26 +112,21 @@ def claim(store: Store, worker: str, *, short: bool) -> Run | None:
         return None
 
 
-def do_next(chores: Iterator[None]) -> bool:
-    """Do the next chore; False when none is left."""
-    return next(chores, NONE_LEFT) is not NONE_LEFT
+def chores(store: Store, slot: str, device: torch.device) -> Iterator[bool]:
+    """Do the work of an idle worker in pieces, so that no run waits for all of it, and yield True after each piece.
 
-
-def chores(store: Store, slot: str, device: torch.device) -> Iterator[None]:
-    """Do what an idle worker does, one piece at a time, so that no run waits for all of it.
-
-    First it plays one step, so that no user waits for what is loaded at first use; then the first worker measures this machine, once in
-    its life, and ends. A plug-in that cannot be imported is no reason to die.
+    First, every worker computes one step of an attack, so that no user waits for libraries that are loaded at first use. Then the worker in
+    the first slot measures the speed of this machine, if that was never done, and ends its process. Errors are logged.
     """
     try:
         short = Part(id="idlg", fields={"steps": 1, "restarts": 1})
         deque(play(Experiment(attack=short).resolve(plugin_catalog.describe())), maxlen=0)
-        yield
+        yield True
         if slot == "0" and not store.note(SPEEDS):
             speeds = {}
             for name, seconds in measure(device):
                 speeds[name] = seconds
-                yield
+                yield True
             store.put_note(SPEEDS, speeds)
             sys.exit()  # a process that has run many models is 6 % slower ever after: the dispatcher starts a fresh one
     except Exception:
@@ -142,14 +145,21 @@ def note_device(store: Store, device: torch.device) -> None:
             store.put_note(SPEEDS, None)
 
 
-def main(config: Settings, slot: str, dispatcher: int, share: float) -> None:
-    """Claim and perform until the dispatcher, the process with that id, is gone; on a GPU fill that share of its memory, 0 to 1."""
+def main(config: Settings, slot: str, dispatcher: int, fraction: float) -> None:
+    """Claim and compute runs until the dispatcher has ended.
+
+    Args:
+        config: the settings.
+        slot: the name of the worker's slot.
+        dispatcher: the process id of the dispatcher.
+        fraction: the fraction of the GPU's memory, 0 to 1, that this process may fill.
+    """
     store = Store(config.store, max_mb=config.store_mb)
     device = best_device()
     if device.type == "cpu":
         limit_memory(config.memory_mb)
         torch.set_num_threads(min(torch.get_num_threads(), cores()))  # torch sees the machine's cores, not the container's quota
-    limit_gpu(device, share)
+    limit_gpu(device, fraction)
     work(store, f"{slot}:{os.getpid()}", device, going=lambda: os.getppid() == dispatcher)
 
 
@@ -161,9 +171,14 @@ def work(
     going: Callable[[], bool],
     prepare: Callable[[Job], None] = nothing,
 ) -> None:
-    """Claim and perform while `going`, as the worker of that name, which begins with its slot; do the chores when idle.
+    """Claim and compute runs while `going()` returns True, and do the chores when idle.
 
-    `prepare` brings what a run needs and is not on this machine.
+    Args:
+        store: the store.
+        worker: the name of this worker, which begins with the name of its slot and a colon.
+        device: the device to compute on.
+        going: returns whether the worker should go on.
+        prepare: fetches the files that a run needs and that are not on this machine.
     """
     slot = worker.split(":")[0]
     if slot == "0":
@@ -173,10 +188,10 @@ def work(
         run = claim(store, worker, short=takes_short_runs_only(int(slot)))
         if run:
             if not perform(store, run, device, prepare):
-                log.warning("run %s left this process unfit for others: the next run gets a fresh one", run.id)
+                log.warning("run %s left this process unfit for other runs: the next run gets a fresh process", run.id)
                 sys.exit()
             idle_since = time.monotonic()
-        elif time.monotonic() - idle_since < 1 or not do_next(todo):
+        elif time.monotonic() - idle_since < 1 or not next(todo, False):
             time.sleep(0.1)
 
 
@@ -186,7 +201,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
     try:
         keep_private(settings())
-        config, shares = settings(), [float(word) for word in sys.argv[3:]]
-        main(config, sys.argv[1], int(sys.argv[2]), *(shares or [share_of_slot(config.slots)]))
+        config, fractions = settings(), [float(word) for word in sys.argv[3:]]
+        main(config, sys.argv[1], int(sys.argv[2]), *(fractions or [memory_fraction(config.slots)]))
     except BrokenHomeError as error:
         sys.exit(str(error))

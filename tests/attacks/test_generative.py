@@ -40,7 +40,7 @@ from leakage.evaluation.metrics import psnr
 from leakage.spec.catalog import sources
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.adapter import observe, plugin, prepare
-from leakage.workers.generator_adapter import load_generator, of_others, with_generator
+from leakage.workers.generator_adapter import load_generator, unpack_foreign, with_generator
 from leakage.workers.private_pictures import load
 
 SMALL = Part(id="mlp", fields={"width": 16, "depth": 1, "activation": "sigmoid"})
@@ -444,7 +444,7 @@ def test_a_generator_in_a_package_of_others_is_read_without_running_it(folder: P
 @pytest.mark.parametrize("data", [b"", b"no file of torch"])
 def test_a_file_that_is_none_of_torchs_is_a_sentence(data: bytes) -> None:
     with pytest.raises(CheckpointError, match=r"weights.tar holds no weights of this generator .* choose another generator"):
-        of_others(data, face_generator(4), "weights.tar")
+        unpack_foreign(data, face_generator(4), "weights.tar")
 
 
 @pytest.mark.skipif(find_spec("gan_face_generate") is not None, reason="the package of faces is here")

@@ -16,7 +16,7 @@ from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Ranks
 from leakage.workers import gpu_slots
-from leakage.workers.gpu_slots import GpuShare, assign_gpus, find_gpus, slots_for
+from leakage.workers.gpu_slots import GpuSlot, assign_gpus, find_gpus, slots_for
 from leakage.workers.worker import note_device, perform, work
 
 GB = 2**30
@@ -41,9 +41,9 @@ def test_slots_and_memory_fit_the_card(gpus: list[int], cores: int, slots: int, 
     sizes = [size * GB for size in gpus]
     assert slots_for(sizes, cores) == slots
     shares = assign_gpus(slots, sizes)
-    assert [one.share * gpus[one.gpu] for one in shares] == pytest.approx([gigabytes] * slots)
+    assert [one.fraction * gpus[one.gpu] for one in shares] == pytest.approx([gigabytes] * slots)
     for gpu in range(len(gpus)):
-        assert sum(one.share for one in shares if one.gpu == gpu) == pytest.approx(0.7)
+        assert sum(one.fraction for one in shares if one.gpu == gpu) == pytest.approx(0.7)
 
 
 def test_unequal_cards_get_slots_by_their_memory() -> None:
@@ -54,7 +54,7 @@ def test_unequal_cards_get_slots_by_their_memory() -> None:
 
 @pytest.mark.parametrize(("given", "seen"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "3, GPU-5e"}, "GPU-5e")])
 def test_a_worker_sees_its_own_gpu_alone_by_the_name_that_the_machine_has_for_it(given: dict[str, str], seen: str) -> None:
-    assert GpuShare(1, 0.1).environment(given) == {"CUDA_VISIBLE_DEVICES": seen}
+    assert GpuSlot(1, 0.1).environment(given) == {"CUDA_VISIBLE_DEVICES": seen}
 
 
 def test_torch_is_asked_for_gpus_only_where_there_is_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

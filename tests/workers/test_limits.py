@@ -11,7 +11,7 @@ from store_rows import run as row
 
 from leakage.runs.endings import UNBEGUN
 from leakage.runs.store import Run, Store
-from leakage.settings import share_of_slot
+from leakage.settings import memory_fraction
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.job import Job
 from leakage.workers.worker import limit_gpu
@@ -86,9 +86,9 @@ def test_a_limit_begins_at_the_claim(tmp_path: Path) -> None:
     assert run
     job = Job(store, run, so_far="")
     time.sleep(0.3)
-    job.may_take(10)
+    job.limit_time(10)
     assert 9.5 < job.heartbeat.deadline - time.monotonic() <= 9.7
-    job.may_take(10, since=time.time() - 4)  # the claim of the first in its loop
+    job.limit_time(10, since=time.time() - 4)  # the claim of the first in its loop
     assert 5.9 < job.heartbeat.deadline - time.monotonic() <= 6.0
     store.close()
 
@@ -99,9 +99,9 @@ def test_a_limit_begins_at_the_claim(tmp_path: Path) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_worker_fills_no_more_of_the_gpu_than_its_share() -> None:
     device, slots = torch.device("cuda"), 4
-    limit_gpu(device, share_of_slot(slots))
+    limit_gpu(device, memory_fraction(slots))
     try:
-        most = int(torch.cuda.get_device_properties(0).total_memory * share_of_slot(slots))
+        most = int(torch.cuda.get_device_properties(0).total_memory * memory_fraction(slots))
         with pytest.raises(RuntimeError, match="out of memory"):
             torch.empty(most + 2**28, dtype=torch.uint8, device=device)
         assert len(torch.empty(most // 2, dtype=torch.uint8, device=device)) == most // 2
