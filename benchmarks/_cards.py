@@ -1,4 +1,4 @@
-"""Guesses that know nothing of the private pictures, and copies that know them, scored as if they were an attack's answer.
+"""Guesses without information on the private pictures, and copies with it, scored like the answer of an attack.
 
 A card is one verdict of a batch. What knows nothing: noise, blurred noise, mean pictures, other pictures and attacks' outputs on those.
 """

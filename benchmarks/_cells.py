@@ -1,4 +1,4 @@
-"""What the tables of every attacker share: what the runs of a cell come to, who does worse for knowing, and how a table is printed."""
+"""Shared parts of the tables of attackers: totals of a cell, adaptive attackers that do worse, and printing."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -1,4 +1,4 @@
-"""The sections of benchmarks/decisions.py about attackers, scores and arithmetic: what is played here, or read from stored results."""
+"""The sections of benchmarks/decisions.py about attackers, scores and arithmetic: run here, or read from stored results."""
 
 import json
 import statistics

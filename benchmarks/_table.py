@@ -1,4 +1,4 @@
-"""What every benchmark shares: where the data is, one run to its end, a printed table, a JSON file in benchmarks/results/."""
+"""Shared parts of the benchmarks: the data folder, one run to its end, a printed table, JSON in benchmarks/results/."""
 
 import json
 import os

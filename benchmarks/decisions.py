@@ -1,4 +1,4 @@
-"""The numbers behind docs/decisions/: each section measures what decided one of them, on this machine.
+"""The measurements of docs/decisions/: each section measures on this machine what decided one of them.
 
 .venv/bin/python benchmarks/decisions.py [SECTION ...]        all sections: some minutes on two cores; nothing is downloaded
 """

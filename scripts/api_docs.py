@@ -1,4 +1,4 @@
-"""Writes the API's documentation from its docstrings, as web pages: python scripts/api_docs.py [docs/api]."""
+"""Write the API's documentation from its docstrings, as web pages: python scripts/api_docs.py [docs/api]."""
 
 import sys
 from pathlib import Path

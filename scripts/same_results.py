@@ -1,4 +1,4 @@
-"""Whether a change of code changed results: `python scripts/same_results.py COMMIT` plays ten experiments there and here.
+"""Compare the results of ten experiments with those of another commit: `python scripts/same_results.py COMMIT`.
 
 Their final frames (every pixel as float32, labels, loss) must be equal bit for bit, and so must their scores; scores that differ alone are
 named, since how a guess is judged may change on purpose where the guess must not. One thread; some minutes.

@@ -1,4 +1,4 @@
-"""The pictures in docs/, taken anew from a running dashboard; some runs are computed first, in some minutes.
+"""Take the pictures in docs/ again from a running dashboard; some runs are computed first, in some minutes.
 
 LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/screenshots.py http://127.0.0.1:8501 [NAME ...]
 A NAME is the beginning of a picture's name, such as `ask`; without any all are taken.

@@ -1,4 +1,4 @@
-"""Train the generator of digits that ships: `make generator`, three minutes of one core; it needs MNIST.
+"""Train the generator of digits that ships: `make generator`, three minutes on one core; it needs MNIST.
 
 A variational autoencoder (Kingma and Welling 2014) on MNIST's 60,000 training pictures, of which the decoder is kept:
 -log p(x | z) as binary cross-entropy of every pixel + KL(q(z | x) || N(0, I)). Half of the pictures are shown as they are, the others

@@ -1,4 +1,4 @@
-"""What the benchmarks of load share: a dashboard as real processes on a home of its own."""
+"""Shared parts of the load benchmarks: a dashboard as real processes on its own home folder."""
 
 import os
 import signal

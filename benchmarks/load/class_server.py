@@ -1,4 +1,4 @@
-"""A class server under load: who waits how long, what a class costs, a store that is full. Real processes; alone on the machine.
+"""A class server under load: waiting times, the cost of a class, a full store. Real processes; run it alone on the machine.
 
 .venv/bin/python benchmarks/load/class_server.py --only fairness class
 """

@@ -1,4 +1,4 @@
-"""How long a class waits: the fair order beside that of version 0.3 (of the owner with the fewest running runs, the oldest).
+"""Waiting times of a class in the fair order and in that of version 0.3 (the oldest run of the owner with fewest running runs).
 
 Simulated with the program's own order on a clock of its own, since hours of runs would show the same: every run takes its estimate.
 """

@@ -1,4 +1,4 @@
-"""A store of 64 MB under 500 runs of a batch of 8, one after the other: whether each finds room, and what stays."""
+"""A store of 64 MB under 500 runs of a batch of 8, one after the other: whether each finds room, and which data stays."""
 
 import tempfile
 import time

@@ -1,4 +1,4 @@
-"""1,100 sockets that say nothing, at a web server that has 1,024 descriptors: does its health page answer, and what does it log.
+"""1,100 idle sockets at a web server with 1,024 descriptors: whether its health page answers, and the size of its log.
 
     .venv/bin/python benchmarks/load/idle_sockets.py
 

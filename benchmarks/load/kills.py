@@ -1,4 +1,4 @@
-"""Kills with -9, at random moments, of a worker, the dispatcher or the web server, while runs go on and new ones come.
+"""Kills with -9, at random moments, of a worker, the dispatcher or the web server, while old and new runs go on.
 
 At the end no run may be lost (each that was submitted is there, and has ended), doubled (it began once, and ended once) or stuck, and
 SQLite must find nothing wrong. The benchmark starts a killed web server again, as a service manager would; all else comes by itself.

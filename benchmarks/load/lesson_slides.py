@@ -1,4 +1,4 @@
-"""One browser asks for 60 slides of the lessons at once: how long another's picture of a run takes meanwhile."""
+"""One browser asks for 60 slides of the lessons at once: how long another browser waits for a picture of a run meanwhile."""
 
 import asyncio
 import itertools

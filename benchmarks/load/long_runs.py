@@ -1,4 +1,4 @@
-"""How long a second browser waits behind eight runs of an hour of a first one, with two slots.
+"""How long a second browser waits behind eight runs of an hour of the first browser, with two slots.
 
     .venv/bin/python benchmarks/load/long_runs.py
 

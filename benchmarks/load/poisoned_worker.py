@@ -1,4 +1,4 @@
-"""Runs that need more memory than a worker may take, each followed by runs of others: how many of those fail.
+"""Runs that need more memory than a worker may take, each followed by normal runs: how many of the normal runs fail.
 
     .venv/bin/python benchmarks/load/poisoned_worker.py
 

@@ -1,4 +1,4 @@
-"""How live runs on a Ray cluster are: six at once on three simulated nodes of one core each, and what Stop and a killed node take.
+"""Delays on a Ray cluster of three simulated nodes of one core: frames of six runs at once, Stop, and a killed node.
 
 A frame's lag is how much later it is in the store than the fastest frame of its run, by the run's own clock: what it waited on its way.
 

@@ -1,4 +1,4 @@
-"""One browser asks for 12 trainings in a store of 64 MB: what they write beside it, and how those without room end.
+"""One browser asks for 12 trainings in a store of 64 MB: bytes written, and how trainings without room end.
 
     .venv/bin/python benchmarks/load/trainings.py
 

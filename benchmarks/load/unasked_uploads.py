@@ -1,4 +1,4 @@
-"""120 files of 10 MB sent into one session, under names that no page asked for and under those of a widget: what the web process holds.
+"""120 files of 10 MB into one session, with and without a page that asked for them: the memory of the web process.
 
     .venv/bin/python benchmarks/load/unasked_uploads.py
 

@@ -1,4 +1,4 @@
-"""AdaDefense on LeNet, the first CIFAR-10 test pictures: who takes the stand-in for a gradient, who imitates it, who reads it off.
+"""AdaDefense on LeNet, the first CIFAR-10 test pictures: naive, imitated, and inverted by its formula.
 
 Inverting Gradients in pixel space (raw [0, 1], step 0.02 from even noise, TV 1e-3), then, where the gradient was read, L-BFGS with every
 entry weighed by the error of its reading. `cos` is that of what the attacker works with, and the undefended gradient.

@@ -1,4 +1,4 @@
-"""AdaDefense's evaluation again: its attacks, and who knows it, on three MNIST test pictures and LeNet (GLAUS: MNIST-CNN).
+"""AdaDefense's evaluation again: its attacks, naive and adaptive, on three MNIST test pictures and LeNet (GLAUS: MNIST-CNN).
 
 Hu et al. 2024 attack by GRNN, Inverting Gradients and GLAUS ("four attacks": the released test of GGL runs its optimiser with a budget of
 1, so none of its numbers is there), none of which knows of AdaDefense. Here each of six attacks is naive, or makes a stand-in of its guess

@@ -1,4 +1,4 @@
-"""Whether an attack keeps what it has found: the PSNR at the end of a run beside that of its own best moment, and why, where it fell.
+"""Whether an attack keeps what it has found: the PSNR at the end of a run and at its best moment, and the reason for a loss.
 
 The best moment is the referee's: an attack does not know it. Parts: `noise`, twenty pictures of the gallery behind Gaussian noise with what
 the Lab's simple form does (LeNet, Inverting Gradients, 20 steps of polishing), before (as if the gradient were exact) and after (errors

@@ -1,4 +1,4 @@
-"""What training and width do to the leak: Inverting Gradients on ConvNets (Geiping et al. 2020, sections 5 and 6).
+"""Inverting Gradients on ConvNets: the effect of training and width (Geiping et al. 2020, sections 5 and 6).
 
 The first 5 CIFAR-10 test pictures, one at a time, labels recovered by the iDLG rule, TV 0.001, one start, BatchNorm in eval mode: the
 untrained ConvNet-16, ours after 1, 5 and all rounds, and untrained widths 8, 16, 32 and 64. The paper prints no width for ConvNets; for

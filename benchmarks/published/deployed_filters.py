@@ -1,4 +1,4 @@
-"""What the privacy filters of NVIDIA FLARE and Flower let through with their defaults: LeNet, CIFAR-10, one picture at a time.
+"""The leakage through privacy filters of NVIDIA FLARE and Flower with their defaults: LeNet, CIFAR-10, one picture at a time.
 
 Two phones: one sends a gradient, to which a filter is what it is to a single step of rate 1; one trains for five steps of 0.01 and sends
 how far its weights have moved, as these frameworks do. For each filter the cosine of what is sent with what would have been sent, the

@@ -1,4 +1,4 @@
-"""How often a guess that knows nothing of the private pictures gets a word of a leak, and how often a copy under noise or blur does.
+"""How often guesses without information on the private pictures count as a leak, and noisy or blurred copies do not.
 
 A card is one verdict, on a batch of 1 or 8. Pictures: the gallery (its first eight, faces, digits, documents), and, where they are in the
 data folder, CIFAR-10, MNIST and Olivetti faces; colour and grey, 8, 28 and 32 px. A guess that knows nothing is paired with the private

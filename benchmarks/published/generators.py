@@ -1,4 +1,4 @@
-"""Attacks with a generator beside Inverting Gradients under noise; whom their answers identify; and what they do with what they never saw.
+"""Attacks with a generator beside Inverting Gradients under noise, their ranks in a line-up, and pictures the generator never saw.
 
 digits: the first five MNIST test pictures, untrained LeNet (weights U(-0.5, 0.5)), labels granted, Gaussian noise of 0, 0.3 and 1 times
 the gradient's root mean square. Inverting Gradients with the best of five weights of the total variation, GGL (stage 0), GIFD after every

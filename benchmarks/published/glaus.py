@@ -1,4 +1,4 @@
-"""GLAUS and MinMax sampling solved: how close each attacker comes to the gradient after so many draws, and DLG afterwards.
+"""GLAUS and the inversion of MinMax sampling: each attacker's cosine to the gradient by the number of draws, and DLG afterwards.
 
 LeNet: the first test picture of CIFAR-10, ratios 0.05, 0.2 and 0.5; the accomplice has the next picture of the same class. MNIST-CNN
 (sigmoid, weights ~ U(-0.5, 0.5)), as in the code of GLAUS: ten phones with the first ten test pictures of class 5, number 9 (from 0) is

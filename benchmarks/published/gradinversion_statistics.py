@@ -1,4 +1,4 @@
-"""What BatchNorm's statistics give away: GradInversion with and without them (Yin et al. 2021; Huang et al. 2021 ask for exactly this).
+"""GradInversion with and without BatchNorm's statistics (Yin et al. 2021; Huang et al. 2021 ask for exactly this).
 
 Train-mode BatchNorm, untrained ConvNet-16, batches of 4 CIFAR-10 test pictures, labels granted, the same start, network and settings with
 the statistics granted exactly, with those that the model stores (0 and 1: it is untrained), and with none. Paired by batch.

@@ -1,4 +1,4 @@
-"""What a network's gradient holds, told in three ways, and what the attacks of the page Architecture make of it.
+"""The ranks of a network's gradient in three ways, and the results of the attacks of the page Architecture.
 
 Ten networks with 10 outputs and random weights, six of them with an index above 0: the index and the ranks of rank analysis (for attacks
 that go layer by layer), the rank and the condition of d(gradient)/d(picture) at a picture (for every attack near it), as the button of the

@@ -1,4 +1,4 @@
-"""Fits how certain labels are called: the constant of leakage/engine/label_certainty.py, from shares of labels_behind_protections.py.
+"""Fit the certainty of labels: the constant of leakage/engine/label_certainty.py, from parts of labels_behind_protections.py.
 
 Certainty is sigmoid(logit(g) + a (logit(p) - logit(g))), p the fraction that rehearsals expect to be right, g that of a guess. The
 coefficient a is that of largest likelihood of the fractions that are right, of all rules' labels, the chosen rule's counting as much as all

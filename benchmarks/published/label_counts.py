@@ -1,4 +1,4 @@
-"""Labels of a batch by every rule of `engine/labels.py`: the share found, as multisets, 1 - sum_c |n_c - m_c| / (2 B).
+"""Labels of a batch by every rule of `engine/labels.py`: the fraction found, as multisets, 1 - sum_c |n_c - m_c| / (2 B).
 
 CIFAR-10 test pictures drawn at random, so that labels are uniform and repeat; 8 and 32 at a time, 20 draws, mean ± standard error.
 Untrained nets: another seed for every draw. Trained nets: the shipped checkpoints. "certainty" is what the attacker expects of the best

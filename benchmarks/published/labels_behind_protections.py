@@ -1,4 +1,4 @@
-"""Labels behind every protection: the fraction right by every rule, and how much of the chosen rule's labels was expected to be right.
+"""Labels behind every protection: the fraction right by every rule, and the fraction that the chosen rule expected.
 
 Every defense with its default fields, an adaptive attacker with its first strategy and a naive one; FedSGD; CIFAR-10 test pictures drawn at
 random for every network, protection and batch, so that labels are uniform and repeat; the fraction is that of multisets,

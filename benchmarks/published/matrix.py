@@ -1,4 +1,4 @@
-"""Every protection at some strengths, against some attacks, by a naive attacker and by each way of one who knows it: LeNet, CIFAR-10.
+"""Every protection at several strengths against several attacks, naive and with each adaptive strategy: LeNet, CIFAR-10.
 
 Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; or four of them, one on each of
 four phones whose updates are added up. The attacks are those that name themselves among the strongest, with the settings that they name

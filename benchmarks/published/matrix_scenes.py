@@ -1,4 +1,4 @@
-"""Attackers that need more than a gradient of a photograph, beside Inverting Gradients: two small tables in the form of `matrix.py`.
+"""Attackers that need more than the gradient of a photograph, beside Inverting Gradients: two tables in the form of `matrix.py`.
 
 digits: one MNIST test digit in a gradient of the untrained LeNet of seed 1. GGL, GIFD and GIAS search among what a generator produces that
 was trained on other digits. Who knows of noise tells GIFD how strong it is; GIAS takes 1,500 steps on its generator's weights, 6 seconds,

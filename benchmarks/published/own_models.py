@@ -1,4 +1,4 @@
-"""PRECODE, Soteria, FedKL and ATS on the models they were made for, untrained, by who does not know them and by each way of who does.
+"""PRECODE, Soteria, FedKL and ATS on the untrained models of their papers, naive and with each adaptive strategy.
 
 Scheliga et al. 2022 (MLP, CIFAR-10, in their demo): SSIM 0.99969 without PRECODE, 0.0045 with it. Sun et al. 2021: behind Soteria the
 error is up to 160 times larger. Ren et al. 2023 and Gao et al. 2021 show no recognizable picture behind FedKL and ATS. None of them tried

@@ -1,4 +1,4 @@
-"""R-GAP through folded BatchNorm, means of pixels and skips: five networks that a seed drew, and some by hand.
+"""R-GAP through folded BatchNorm, mean pooling and skips: five random networks, and some by hand.
 
 The five are those of tests/attacks/test_r_gap_joint.py, as they came. Pictures: the first ones of the gallery, reduced to the side that was
 drawn; weights by a seed each, BatchNorm with random scales, shifts and stored statistics as after a training. Ten outputs, one picture,

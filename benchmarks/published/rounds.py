@@ -1,4 +1,4 @@
-"""What many rounds give away that one does not: every protection with fresh randomness, after 1, 5, 20 and 100 rounds, beside epsilon.
+"""The leakage of many rounds: every protection with new randomness, after 1, 5, 20 and 100 rounds, beside epsilon.
 
 The first test pictures of CIFAR-10, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; a server that stands still
 (step 1e-6) and has watched the phone so many rounds; Inverting Gradients as it is strongest against noise, and with a polish at the end,

@@ -1,4 +1,4 @@
-"""How well does a sum hide? Inverting Gradients on secure aggregation over 1, 2, 4 and 8 phones with 1 to 16 pictures each.
+"""Inverting Gradients on secure aggregation over 1, 2, 4 and 8 phones with 1 to 16 pictures each: does a sum protect?
 
 MLP (one hidden layer of sigmoids) in CIFAR-10 normalisation, or another model, untrained, FedSGD, CIFAR-10 test pictures drawn at random,
 10 seeds (pictures, network and start), 500 iterations, TV 0.001, labels recovered from the gradient. With one gradient each, m phones of B

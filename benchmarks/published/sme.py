@@ -1,4 +1,4 @@
-"""Many local steps of FedAvg: SME, which needs none of them, beside who replays every one and who takes the update for a gradient.
+"""Many local steps of FedAvg: SME, which replays no step, beside replaying every step and a naive attacker.
 
 Two CIFAR-10 test pictures on one phone, all of them in every local step; LeNet with ReLU, default initialisation and normalised input;
 local rate 0.02, one seed, labels granted; every attack 1,000 steps with TV weight 0.01. Seconds are those of one thread, and say how the

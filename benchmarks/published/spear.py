@@ -1,4 +1,4 @@
-"""SPEAR: how much of a batch comes back from one gradient, what the attack says of it itself, and where it fails.
+"""SPEAR: which fraction of a batch comes back from one gradient, what the attack says about it, and where it fails.
 
 An untrained MLP (ReLU, two hidden layers of 1024 units) in CIFAR-10 normalization, CIFAR-10 test pictures and a seed for every draw.
 Batches of 8 to 48 pictures, as numbers of 64, 32, 16 and 8 bits, each without a protection, with every picture's gradient clipped (DP-SGD

@@ -1,4 +1,4 @@
-"""Why who knows of rounding does worse than who does not: many pictures have a gradient that rounds to the numbers received.
+"""Why attackers that know the rounding do worse than naive ones: many pictures have a gradient that rounds to the same numbers.
 
 Untrained LeNet, CIFAR-10 test pictures, int8. L-BFGS from one start with the naive attacker's distance, with the one that minds nothing
 inside a step ("within the step"), and with the second from where the first ended. Of each answer: how far its gradient lies outside the

@@ -1,4 +1,4 @@
-"""Eight arms of a comparison together against one, in the real workers; and how fast the page answers meanwhile."""
+"""Eight variants of a comparison together against one, in real workers; and how fast the page answers meanwhile."""
 
 import statistics
 import time

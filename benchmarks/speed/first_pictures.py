@@ -1,4 +1,4 @@
-"""How soon the first picture moves on Learn and above the Lab, warm; and how large lessons, recordings and the site to take along are."""
+"""How soon the first picture moves on Learn and above the Lab, warm; and the sizes of lessons, recordings and the site."""
 
 import statistics
 import tempfile

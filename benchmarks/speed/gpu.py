@@ -1,4 +1,4 @@
-"""What only a GPU can show: `make bench ARGS="--only gpu"`. Without one a few steps on the CPU show that it runs, and nothing is kept."""
+"""Measurements on a GPU: `make bench ARGS="--only gpu"`. Without a GPU it runs a few steps on the CPU and stores nothing."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The product around the loop: what keeping and streaming cost, two runs at once, the page's delays, ten viewers. Real processes."""
+"""The product around the attack's loop: storing and streaming frames, two runs, page delays, ten viewers. Real processes."""
 
 import asyncio
 import json

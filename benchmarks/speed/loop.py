@@ -1,4 +1,4 @@
-"""The attack's own loop: iterations per second beside the package `breaching`, same model, picture, cost, threads and precision."""
+"""The attack's loop: iterations per second beside the package `breaching`, same model, picture, cost, threads and precision."""
 
 import json
 import os

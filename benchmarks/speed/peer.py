@@ -1,4 +1,4 @@
-"""Inverting Gradients as the package `breaching` 0.1.2 computes it: the other side of our speed benchmark.
+"""Inverting Gradients as the package `breaching` 0.1.2 computes it: the peer of our speed benchmark.
 
 It runs in a virtual environment of its own (`make bench` makes .venv-bench), knows nothing of our code, and prints one line of JSON.
 The attack is the peer's, untouched: its configuration "invertinggradients" (cosine distance + total variation, Adam on the sign of the

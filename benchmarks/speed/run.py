@@ -1,4 +1,4 @@
-"""`make bench`: our speed beside that of the package `breaching`, and the product's delays. Prints tables, writes JSON. Measure alone.
+"""`make bench`: our speed beside the package `breaching`, and the product's delays. It prints tables and writes JSON. Run it alone.
 
 Every figure that is compared comes from one run, the two sides in turn; ratios travel to other machines, absolute times do not.
 """
