@@ -1,6 +1,7 @@
 """Guesses without information on the private pictures, and copies with it, scored like the answer of an attack.
 
-A card is one verdict of a batch. What knows nothing: noise, blurred noise, mean pictures, other pictures and attacks' outputs on those.
+A card is one verdict on a batch. Guesses without information: noise, blurred noise, mean pictures, other pictures, and attacks' outputs on
+these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +32,7 @@ LUMA = torch.tensor([0.299, 0.587, 0.114])
 
 @dataclass(frozen=True)
 class Batch:
-    """Private pictures x (B, C, H, W) of one source with their ids, and what guesses of them are held against."""
+    """Private pictures x (B, C, H, W) of one source with their ids, and the baselines of their guesses."""
 
     source: str
     ids: tuple[str, ...]
@@ -47,7 +48,7 @@ class Batch:
 
 
 def batch(source: str, ids: Sequence[str], *, channels: int, side: int, seed: int) -> Batch:
-    """These pictures with their baselines."""
+    """Return the Batch of these pictures with its baselines."""
     x = pictures(source, ids, channels=channels, side=side)
     labels = torch.tensor([find(source, id).label for id in ids])
     return Batch(source, tuple(ids), x, make_baselines([Origin(source, id) for id in ids], x, labels, seed=seed), seed)
@@ -79,7 +80,7 @@ def of_data_set(source: str, *, channels: int, side: int, batches: int, of: int 
 
 
 def blind(own: Batch, number: int) -> Iterator[tuple[str, Tensor]]:
-    """Kind and guess (B, C, H, W), each of which knows nothing of the private pictures; another `number`, other guesses."""
+    """Yield kinds and guesses (B, C, H, W) without information on the private pictures; another `number` gives other guesses."""
     x, rng = own.x, torch.Generator().manual_seed(crc32(f"{own.name} {own.ids} {number}".encode()))
     uniform = torch.rand(4, generator=rng).tolist()
     yield "noise", torch.rand(x.shape, generator=rng)
@@ -102,7 +103,7 @@ def blind(own: Batch, number: int) -> Iterator[tuple[str, Tensor]]:
 
 
 def copies(own: Batch) -> Iterator[tuple[str, Tensor]]:
-    """What was done to it, and the private pictures after that."""
+    """Yield the name of a change, and the changed private pictures."""
     rng = torch.Generator().manual_seed(crc32(own.name.encode()))
     yield "exact", own.x
     for level in NOISES:
@@ -117,12 +118,12 @@ def _blur(x: Tensor, sigma: float) -> Tensor:
 
 
 def _related(id: str) -> str:
-    """What is cut out of one photograph has one name."""
+    """Return the name that all parts of one photograph share."""
     return SAME.get(id, id)
 
 
 def _others(own: Batch, rng: torch.Generator) -> Tensor:
-    """Other pictures of the same source, none of a photograph or a person that is private."""
+    """Return other pictures of the same source, without the private photographs and persons."""
     count, channels, side, _ = own.x.shape
     if own.source == "gallery":
         private = {_related(id) for id in own.ids}
@@ -135,7 +136,7 @@ def _others(own: Batch, rng: torch.Generator) -> Tensor:
 
 
 def _outputs_on_others(own: Batch, rng: torch.Generator) -> Tensor:
-    """Answers of recorded attacks on other pictures, in the shape of these."""
+    """Return answers of recorded attacks on other pictures, in the shape of these pictures."""
     count, channels, side, _ = own.x.shape
     private = {_related(id) for id in own.ids} if own.source == "gallery" else set()
     known = [picture for id, picture in attack_outputs() if _related(id) not in private]
@@ -172,7 +173,7 @@ def _tensor(picture: Pixels) -> Tensor:
 
 @dataclass(frozen=True)
 class Card:
-    """What was guessed, and the word of each picture.
+    """A kind of guess, and the verdict on each picture.
 
     each     of an answer; with LPIPS where its network is there
     without  of an answer without LPIPS
@@ -186,7 +187,7 @@ class Card:
 
 
 def judge(own: Batch, guesses: Sequence[tuple[str, Tensor]]) -> list[Card]:
-    """One card for each guess; their line-ups are looked at together."""
+    """Return one card for each guess; their line-ups are computed together."""
     clamped = [guess.clamp(0, 1) for _, guess in guesses]
     paired = torch.cat([guess[pair(guess, own.x)] for guess in clamped])
     lineup, times, count = own.held.lineup, len(guesses), len(own.x)

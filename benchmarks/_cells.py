@@ -18,12 +18,12 @@ from leakage.workers.adapter import plugin
 
 EVERY_ROUND = "nothing is drawn at random here, so every round sends the same, and there is nothing to put together"
 FLAT = "the loss is flat inside a step of the rounding, where a search that follows it stops; the naive one follows a smooth loss"
-MATTERS = 1.0  # dB: who knows of a protection and gets so much less than who does not has the reason beside it
+MATTERS = 1.0  # dB: an adaptive attacker that is worse than the naive attacker by this much gets the reason beside it
 CellResult = dict[str, Any]
 
 
 def is_random(defense: Part) -> bool:
-    """Whether it sends something random: with another seed it sends something else."""
+    """Return whether a protection is random: with another seed it sends another update."""
     g = {"w": torch.randn(20, 20, generator=torch.Generator().manual_seed(0))}
     own, some = plugin("defense", defense), torch.zeros(1)
     one, other = (own.defend(lambda _w, _x, _y, state: (g, state), nn.Identity(), partial(generator, seed)) for seed in (1, 2))
@@ -31,7 +31,7 @@ def is_random(defense: Part) -> bool:
 
 
 def totals(runs: Sequence[CellResult]) -> CellResult:
-    """What the runs of one attacker of one protection come to."""
+    """Return the totals of the runs of one attacker against one protection."""
     seen = sum(run["word"] == RECOGNIZABLE for run in runs)
     return {
         "runs": len(runs),
@@ -47,7 +47,7 @@ def totals(runs: Sequence[CellResult]) -> CellResult:
 
 
 def give_reasons(cells: Sequence[CellResult], below: Mapping[tuple[str, ...], str]) -> None:
-    """Put the reason beside who knows and gets less: that of protection, attacker and attack, or of the first two. Missing: a KeyError."""
+    """Add reasons to adaptive attackers that do worse, by protection, attacker and attack or the first two; KeyError without a reason."""
     naive = {_about(one): one for one in cells if one["who"] == "naive"}
     for one in cells:
         base = naive.get(_about(one), {})
@@ -61,7 +61,7 @@ def _about(cell: CellResult) -> tuple[str, str, int]:
 
 
 def print_cells(cells: Sequence[CellResult]) -> None:
-    """A line for each."""
+    """Print a line for each cell."""
     rows = []
     for one in cells:
         fields = one["defense"]["fields"].values() if one["defense"] else ()

@@ -12,7 +12,7 @@ Row = dict[str, Any]
 
 
 def results_file(name: str) -> list[dict[str, Any]]:
-    """The runs of a published benchmark, computed by benchmarks/published/NAME.py in minutes to hours."""
+    """Return the runs of a published benchmark, which were computed by benchmarks/published/NAME.py in minutes to hours."""
     runs: list[dict[str, Any]] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text())["runs"]
     return runs
 
@@ -21,7 +21,7 @@ def results_file(name: str) -> list[dict[str, Any]]:
 
 
 def attackers() -> list[Row]:
-    """Pictures found (mean squared error at most 0.01) on FedADMM, by what the attacker gets right. From the file of admm_overturned."""
+    """Count the pictures found (mean squared error at most 0.01) on FedADMM by each attacker, from the results of admm_overturned."""
     rows: list[Row] = []
     runs = results_file("admm_overturned")
     for attack in dict.fromkeys(run["attack"] for run in runs):
@@ -41,7 +41,7 @@ def attackers() -> list[Row]:
 
 
 def scores() -> list[Row]:
-    """Where PSNR and the line-up of 100 disagree about an answer. From the file of matrix: every protection against every attacker."""
+    """Count the answers on which PSNR and the line-up of 100 disagree, from the results of matrix: all protections and attackers."""
     found = [run["result"] for run in results_file("matrix") if run["result"]["scores"].get("identified") is not None]
     first = [result["scores"]["identified"] == 1 for result in found]
     above = [result["psnr"] > result["grey_psnr"] for result in found]
@@ -60,7 +60,7 @@ def scores() -> list[Row]:
 
 
 def played(seed: int, **settings: Any) -> tuple[float, float]:
-    """PSNR and attack loss of the answer of a short attack on LeNet."""
+    """Return PSNR and attack loss of the answer of a short attack on LeNet."""
     from leakage.spec.experiment import Experiment, Part
     from leakage.workers import plugin_catalog
     from leakage.workers.adapter import play, prepare
@@ -73,7 +73,7 @@ def played(seed: int, **settings: Any) -> tuple[float, float]:
 
 
 def randomness() -> list[Row]:
-    """What a protection costs the attacker, in dB over 8 seeds: each seed against itself, and against another seed's start."""
+    """Measure by how many dB a protection changes 8 seeds: each compared with the same seed, and with another seed's start."""
     from leakage.spec.experiment import Part
 
     seeds = range(1, 9)
@@ -88,7 +88,7 @@ def randomness() -> list[Row]:
 
 
 def truth() -> list[Row]:
-    """Of 8 tries: PSNR of the one that the attack's own loss chooses, and of the one that somebody chooses who has seen the picture."""
+    """Return the PSNR of two of 8 restarts: the one with the lowest attack loss, and the best by the private picture."""
     tries = [played(seed) for seed in range(1, 9)]
     by_loss = min(tries, key=lambda one: one[1])[0]
     return [
@@ -105,7 +105,7 @@ STAR: Fields = {"activation": "leaky_relu", "bias": False, "initialisation": "de
 
 
 def guesses() -> list[Row]:
-    """Milliseconds for the loss of 8 guesses and its gradient in the pictures, on one thread: three ways, which agree."""
+    """Measure the milliseconds for the loss of 8 guesses and its gradient, on one thread, in three ways that agree."""
     import torch
     from torch.func import functional_call, grad, vmap
     from torch.nn import functional as F

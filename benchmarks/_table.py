@@ -34,7 +34,7 @@ class Watched(TypedDict, total=False):
     attacked_round: int
 
 
-WATCHED: Watched = {  # by who puts 16 rounds together: a server that stands still
+WATCHED: Watched = {  # for attackers that combine 16 rounds: a server that never moves the weights
     "protocol": Part(id="fedsgd", fields={"rate": 1e-6}),
     "rounds": 16,
     "attacked_round": 16,
@@ -44,7 +44,7 @@ BRIEF = ("identified", "rank", "lpips")
 
 
 def attacker(who: str, accomplice: Picture | None = None) -> Assumptions:
-    """The naive one, or one who knows: "imitate" and "adaptive" do the usual about a protection, any other name is a strategy."""
+    """Return the naive attacker or an adaptive one: "imitate" and "adaptive" mean the default strategy, other names that strategy."""
     strategy = "" if who in ("naive", "adaptive", "imitate") else who
     return Assumptions(adaptive=who != "naive", strategy=strategy, accomplice=accomplice)
 

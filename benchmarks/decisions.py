@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 
 def child(script: str, *arguments: object, **environment: str) -> Any:
-    """What a fresh Python says in JSON on its last line."""
+    """Run a script in a new Python process; return the JSON of its last line."""
     given = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return json.loads(subprocess.run(command, env=given, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
@@ -61,7 +61,7 @@ print(json.dumps({"median_ms": 1e3 * sorted(took)[100], "worst_ms": 1e3 * max(to
 
 
 def queue() -> list[Row]:
-    """Runs claimed and closed per second by one process and by four at once, and what a frame of 4 kB costs."""
+    """Measure the runs claimed and closed per second by one process and by four at once, and the time to store a frame of 4 kB."""
     from leakage.runs.store import Run, Store
 
     def fill(path: Path, count: int) -> None:
@@ -129,7 +129,7 @@ print(json.dumps({"seconds to import": seconds, "resident MB": pages * 4096 / 2*
 
 
 def web() -> list[Row]:
-    """Seconds, resident memory and one garbage collection of the web process as it is, and with the engine in it. Linux only."""
+    """Measure import seconds, resident memory and a garbage collection of the web process, without and with the engine. Linux only."""
     heavy = ("torch", "leakage.evaluation.play", "leakage.workers.adapter")
     return [
         {"web process": name, **child(WEB, ROOT, *more, CUDA_VISIBLE_DEVICES="")}
@@ -152,7 +152,7 @@ print(json.dumps({"seconds": time.perf_counter() - began, "plug-ins": len(known.
 
 
 def plugins() -> list[Row]:
-    """Seconds until a fresh process knows all plug-ins: by importing them, and from the file that somebody else has written."""
+    """Measure the seconds until a new process lists all plug-ins: by importing them, and from the dispatcher's file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "catalog.json"
         return [{"how": how, **child(DESCRIBE, path, how, CUDA_VISIBLE_DEVICES="")} for how in ("import", "read")]
@@ -162,7 +162,7 @@ def plugins() -> list[Row]:
 
 
 def migrations() -> list[Row]:
-    """Seconds to bring a store of version 0.1.0 up to date, by its number of runs, and to open it from then on."""
+    """Measure the seconds to migrate a store of version 0.1.0, by its number of runs, and to open it afterwards."""
     import sqlite3
 
     from leakage.runs.store import Store

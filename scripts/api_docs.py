@@ -11,7 +11,7 @@ HERE = Path(__file__).parent.parent
 
 
 def write(folder: Path) -> None:
-    """A page for every part, and one that leads to them."""
+    """Write a page for every part, and an index."""
     pdoc.render.configure(docformat="google", footer_text="Gradient Leakage Explorer")
     pdoc.pdoc(*PARTS, output_directory=folder)
 

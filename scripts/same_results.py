@@ -1,7 +1,7 @@
 """Compare the results of ten experiments with those of another commit: `python scripts/same_results.py COMMIT`.
 
-Their final frames (every pixel as float32, labels, loss) must be equal bit for bit, and so must their scores; scores that differ alone are
-named, since how a guess is judged may change on purpose where the guess must not. One thread; some minutes.
+Final frames (every pixel as float32, labels, loss) and scores must be equal bit for bit. If only scores differ, they are named: the scoring
+of a guess may change on purpose, the guess may not. One thread; some minutes.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def part(name: str, **fields: Any) -> dict[str, Any]:
-    """A plug-in with its fields."""
+    """Return the JSON of a plug-in with its fields."""
     return {"id": name, "fields": fields}
 
 
@@ -48,7 +48,7 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
 
 
 def digests() -> dict[str, dict[str, str]]:
-    """The final frame of every experiment, played by the code in the working directory: a hash of the guess, and every score."""
+    """Run every experiment with the code in the working directory; return a hash of its final guess, and its scores."""
     sys.path.insert(0, ".")
     import torch
 
@@ -69,14 +69,14 @@ def digests() -> dict[str, dict[str, str]]:
 
 
 def digests_of(folder: Path) -> dict[str, dict[str, str]]:
-    """The same in a checkout, in a process of its own."""
+    """Return the `digests` of a checkout, computed in a separate process."""
     done = subprocess.run([sys.executable, __file__, "--here"], cwd=folder, check=True, capture_output=True, text=True)
     found: dict[str, dict[str, str]] = json.loads(done.stdout)
     return found
 
 
 def main(commit: str) -> int:
-    """Answer how many differ."""
+    """Print a line for each experiment; return how many experiments differ."""
     with tempfile.TemporaryDirectory() as folder:
         before = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", before, commit], cwd=ROOT, check=True)

@@ -1,7 +1,7 @@
 """Take the pictures in docs/ again from a running dashboard; some runs are computed first, in some minutes.
 
 LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/screenshots.py http://127.0.0.1:8501 [NAME ...]
-A NAME is the beginning of a picture's name, such as `ask`; without any all are taken.
+A NAME is the beginning of a picture's name, such as `ask`; without a NAME all pictures are taken.
 """
 
 import os
@@ -27,7 +27,7 @@ QUESTION = "phones=4&protection=gaussian_noise&minutes=5"  # faces
 
 @dataclass(frozen=True)
 class Shot:
-    """A page, what is done on it before the picture is taken, and its height where all of it is wanted."""
+    """A picture of a page: its address, what to do on the page first, and the size of the window."""
 
     name: str
     address: str
@@ -39,14 +39,14 @@ class Shot:
 
 
 def in_both_schemes(name: str, address: str, ready: Ready, sizes: dict[int, int], part: str = "") -> Iterator[Shot]:
-    """Light and dark at every width."""
+    """Yield light and dark pictures at every width."""
     for width, height in sizes.items():
         for scheme in SCHEMES:
             yield Shot(f"{name}-{width}-{scheme}", address, ready, width, height, scheme, part)
 
 
 def wait_until_finished(page: Page) -> None:
-    """Runs that are over, their pictures and curves still."""
+    """Wait until all runs have ended and their pictures and curves are still."""
     page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 0", timeout=60_000)
     page.wait_for_function(
         "() => [...document.querySelectorAll('.gle-run')].every((one) => one.dataset.status === 'done')", timeout=MINUTES
@@ -55,14 +55,14 @@ def wait_until_finished(page: Page) -> None:
 
 
 def rest(page: Page) -> None:
-    """A page that moves no more, from its top."""
+    """Wait until the page is still, and scroll to its top."""
     page.wait_for_timeout(3000)
     page.evaluate("() => document.querySelector('[data-testid=stMain]')?.scrollTo(0, 0)")
     page.wait_for_timeout(500)
 
 
 def press_keys(*keys: str) -> Ready:
-    """A page of the lessons, after some keys."""
+    """Return a function that presses keys on a page of the lessons."""
 
     def press(page: Page) -> None:
         page.locator(".gle-words, .gle-card").first.wait_for(timeout=20_000)
@@ -74,13 +74,13 @@ def press_keys(*keys: str) -> Ready:
 
 
 def wait_for_question(page: Page) -> None:
-    """The front door when it asks."""
+    """Wait until the front page asks its question."""
     page.locator('.gle-opening[data-phase="asked"]').wait_for(timeout=60_000)
     page.wait_for_timeout(500)
 
 
 def open_door(page: Page) -> None:
-    """The front door after the guess."""
+    """Answer the question of the front page."""
     wait_for_question(page)
     page.locator(".gle-door .gle-option").nth(1).click()
     page.locator('.gle-opening[data-phase="open"]').wait_for(timeout=60_000)
@@ -88,26 +88,26 @@ def open_door(page: Page) -> None:
 
 
 def project(page: Page) -> None:
-    """Runs in the view for a hall."""
+    """Open the projector view of finished runs."""
     wait_until_finished(page)
     page.keyboard.press("f")
     page.wait_for_timeout(1500)
 
 
 def show_questions(page: Page) -> None:
-    """The page Ask."""
+    """Wait for the page Ask."""
     page.locator(".gle-row, .st-key-run-bar").first.wait_for(timeout=60_000)
     rest(page)
 
 
 def wait_until_underway(page: Page) -> None:
-    """Runs that go on."""
+    """Wait until runs are under way."""
     page.wait_for_function("() => Number(document.querySelector('.gle-stage')?.dataset.frames) > 2", timeout=MINUTES)
     page.wait_for_timeout(1000)
 
 
 def open_speaker_window(page: Page) -> Page:
-    """The window of whoever speaks."""
+    """Open the speaker's window."""
     press_keys()(page)
     with page.context.expect_page() as opening:
         page.keyboard.press("s")
@@ -116,7 +116,7 @@ def open_speaker_window(page: Page) -> Page:
 
 
 def print_answer(page: Page) -> None:
-    """The page to print of an answer, as a file too; the answer itself is taken."""
+    """Save the printable page of an answer as PDF, and return to the answer."""
     show_questions(page)
     page.get_by_text("To print", exact=True).click()
     link = page.get_by_role("link", name="Open the page to print").get_attribute("href")
@@ -129,7 +129,7 @@ def print_answer(page: Page) -> None:
 
 
 def compute(chromium: Browser, address: str, button: str, *, wait: bool = True) -> str:
-    """The ids of the runs that a button starts, once all are over, or at once."""
+    """Start runs by a button and return their ids, with `wait` after all have ended."""
     page = chromium.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(address)
     page.get_by_role("button", name=re.compile(f"^{button}$")).click(timeout=60_000)
@@ -144,7 +144,7 @@ def compute(chromium: Browser, address: str, button: str, *, wait: bool = True) 
 
 
 def recorded_shots() -> Iterator[Shot]:
-    """What needs no computing."""
+    """Yield the pictures that need no computation."""
     yield from in_both_schemes("lab", "/?run=r02", wait_until_finished, {1440: 1180, 400: 2400})
     for width in (1280, 400):
         yield Shot(f"door-{width}-light", "/", wait_for_question, width, 720)
@@ -166,7 +166,7 @@ def recorded_shots() -> Iterator[Shot]:
 
 
 def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) -> Iterator[Shot]:
-    """What is computed first, and only if it is wanted."""
+    """Compute runs for the wanted pictures, and yield these pictures."""
     for name, settings in LAB.items():
         if wanted(name):
             yield Shot(name, f"/?run={compute(chromium, f'{base}/?v=1&expert=1&{settings}', 'Run')}", wait_until_finished, 1440, 1180)
@@ -186,7 +186,7 @@ def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) 
 
 
 def main(base: str, names: list[str]) -> None:
-    """All pictures, or those that are named."""
+    """Take all pictures, or the named ones."""
 
     def wanted(name: str) -> bool:
         return not names or any(name.startswith(one) or one.startswith(name) for one in names)
@@ -201,7 +201,7 @@ def main(base: str, names: list[str]) -> None:
 
 
 def take(chromium: Browser, base: str, shot: Shot) -> None:
-    """One picture."""
+    """Take one picture."""
     page = chromium.new_context(
         viewport={"width": shot.width, "height": shot.height}, color_scheme=shot.scheme, reduced_motion="reduce"
     ).new_page()

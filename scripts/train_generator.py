@@ -1,9 +1,9 @@
 """Train the generator of digits that ships: `make generator`, three minutes on one core; it needs MNIST.
 
-A variational autoencoder (Kingma and Welling 2014) on MNIST's 60,000 training pictures, of which the decoder is kept:
--log p(x | z) as binary cross-entropy of every pixel + KL(q(z | x) || N(0, I)). Half of the pictures are shown as they are, the others
-enlarged up to 1.5 times and shifted by up to 3 pixels, and half of these coarsened to 8 to 20 pixels a side: not every digit that is
-attacked is centered and sharp. No test picture is used but to say how well it does.
+The generator is the decoder of a variational autoencoder (Kingma and Welling 2014) on MNIST's 60,000 training pictures, with the loss
+-log p(x | z) as binary cross-entropy of every pixel + KL(q(z | x) || N(0, I)). Half of the pictures are unchanged. The others are
+enlarged up to 1.5 times and shifted by up to 3 pixels, and half of these are coarsened to 8 to 20 pixels a side, since not every attacked
+digit is centered and sharp. Test pictures are used only to measure the result.
 """
 
 import json

@@ -33,7 +33,7 @@ V2 = {  # the root of a container, as it sees itself
     "sys/fs/cgroup/memory.max": str(8 * GB),
     "sys/fs/cgroup/cpu.max": "250000 100000",
 }
-V2_ABOVE = {  # a service of systemd whose slice is smaller than itself
+V2_ABOVE = {  # a service of systemd in a slice that is smaller than the service
     "proc/self/cgroup": "0::/system.slice/leakage.service",
     "sys/fs/cgroup/system.slice/memory.max": str(4 * GB),
     "sys/fs/cgroup/system.slice/cpu.max": "150000 100000",

@@ -212,7 +212,7 @@ def test_what_the_bare_package_does_without_is_an_extra_and_part_of_the_dashboar
 
 
 def test_nothing_that_ships_is_ignored_by_git() -> None:
-    """Whoever builds the wheel leaves out what .gitignore names."""
+    """The build of the wheel leaves out the files in .gitignore."""
     if not (ROOT / ".git").exists():
         pytest.skip("needs the repository")
     command = ["git", "ls-files", "--cached", "--ignored", "--exclude-standard"]

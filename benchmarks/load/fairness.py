@@ -1,6 +1,6 @@
 """Waiting times of a class in the fair order and in that of version 0.3 (the oldest run of the owner with fewest running runs).
 
-Simulated with the program's own order on a clock of its own, since hours of runs would show the same: every run takes its estimate.
+Simulated with the program's order on a simulated clock, in which every run takes its estimate.
 """
 
 import heapq
@@ -17,7 +17,7 @@ Chooser = Callable[[list[Waiting], list[Served], float], str]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Who asks for what: a name, the runs, and whose wait is looked at."""
+    """Visitors with their runs, and the visitors whose waiting time is measured."""
 
     name: str
     runs: list[Waiting]

@@ -36,7 +36,7 @@ NOISE = Part(id="gaussian_noise")
 
 
 class Crowd:
-    """Who submits: single runs and comparisons, whose arms share a loop."""
+    """Visitors that submit single runs, and comparisons with variants in one loop."""
 
     def __init__(self, site: Site, rng: random.Random) -> None:
         self.site, self.rng, self.submitted, self.refused = site, rng, list[str](), 0
@@ -91,10 +91,10 @@ def after_kills(site: Site, kill: Mapping[str, Callable[[], bool]], kills: int, 
     """So many kills of these victims while runs go on, what is found afterwards, and the end of the site.
 
     Args:
-        site: the dashboard that is hurt.
+        site: the dashboard with the processes to kill.
         kill: kills one of each kind; whether there was one.
         kills: how many.
-        seed: of who is killed, when, and what is submitted.
+        seed: of the kills, their times, and the submitted runs.
 
     Returns:
         Numbers and lists of runs, by their names.

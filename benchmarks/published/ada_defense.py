@@ -1,7 +1,7 @@
 """AdaDefense on LeNet, the first CIFAR-10 test pictures: naive, imitated, and inverted by its formula.
 
-Inverting Gradients in pixel space (raw [0, 1], step 0.02 from even noise, TV 1e-3), then, where the gradient was read, L-BFGS with every
-entry weighed by the error of its reading. `cos` is that of what the attacker works with, and the undefended gradient.
+Inverting Gradients in pixel space (raw [0, 1], step 0.02 from even noise, TV 1e-3), then, if the update was inverted, L-BFGS with every
+entry weighted by the error of its inversion. `cos` is the cosine between the attacker's gradient and the undefended gradient.
 Hu et al. 2024 report no picture and no correct label.
 
     python benchmarks/published/ada_defense.py [--pictures 5] [--seeds 1]        about 20 minutes on one core

@@ -1,11 +1,11 @@
 """AdaDefense's evaluation again: its attacks, naive and adaptive, on three MNIST test pictures and LeNet (GLAUS: MNIST-CNN).
 
 Hu et al. 2024 attack by GRNN, Inverting Gradients and GLAUS ("four attacks": the released test of GGL runs its optimiser with a budget of
-1, so none of its numbers is there), none of which knows of AdaDefense. Here each of six attacks is naive, or makes a stand-in of its guess
-too, or reads the gradient off; both the paper's formula and the code's. Beside stand the published numbers of LeNet and MNIST in the
-paper's units: its "MSE" is a root in grey levels. GLAUS, as in its code: MNIST-CNN, ratio 0.05, an accomplice of class five, DLG; the draws
-are of the stand-in, of which nearly all entries have the same size, so that counts rank nothing. Who knows that takes every entry that
-ever came for its sign, and a stand-in of the guess for comparison; no accomplice is needed then.
+1, so none of its numbers is there), all naive. Here each of six attacks is naive, or applies AdaDefense to its guess too,
+or inverts it; with the formula of the paper and with that of the code. Beside stand the published numbers of LeNet and MNIST in the paper's
+units: its "MSE" is a root in grey levels. GLAUS, as in its code: MNIST-CNN, ratio 0.05, an accomplice of class five, DLG; the draws are of
+AdaDefense's update, in which nearly all entries have the same size, so that counts rank nothing. An adaptive attacker uses only the sign of
+every received entry, and applies AdaDefense to the guess; it then needs no accomplice.
 
     python benchmarks/published/ada_defense_table.py [--pictures 3]        about 20 minutes on one core; goes on where it stopped
 """
@@ -73,7 +73,7 @@ class Frozen(FedSGD):
 
 
 class Unknown(AdaDefense):
-    """AdaDefense against an attacker who does not know of it."""
+    """AdaDefense against a naive attacker."""
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         """Nothing is done about it."""
@@ -87,7 +87,7 @@ class Behind(MinMaxSampling):
 
 
 class Known(Behind):
-    """The same against an attacker who knows that all entries are stand-ins: what ever came is its sign, times the size of a stand-in."""
+    """The same against an adaptive attacker: a received entry is its sign times the usual size of AdaDefense's entries."""
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         """Signs, in place of ranks."""

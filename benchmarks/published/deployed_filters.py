@@ -2,9 +2,9 @@
 
 Two phones: one sends a gradient, to which a filter is what it is to a single step of rate 1; one trains for five steps of 0.01 and sends
 how far its weights have moved, as these frameworks do. For each filter the cosine of what is sent with what would have been sent, the
-share of entries that are not 0, and epsilon; then the picture got by a naive attacker and by each way of one who knows it: Inverting
-Gradients, 600 steps and Gauss-Newton, labels granted, so that no filter looks better because a label was misread. Who averages watches 16
-rounds of a server that stands still, of the phone that sends gradients.
+share of entries that are not 0, and epsilon; then the pictures of a naive attacker and of each adaptive strategy: Inverting
+Gradients, 600 steps and Gauss-Newton, labels granted, so that no filter looks better because of a wrong label. A strategy that averages
+watches 16 rounds of the phone that sends gradients, while the server never moves the weights.
 Published beside it: FLIP measured a 7 million entries DenseNet after three steps of Adam (issue 1145, 2026): cosine +0.809 behind
 PercentilePrivacy, +0.001 behind SVTPrivacy, which leaves 9 % of the entries and spends an epsilon of 70,333 a round.
 

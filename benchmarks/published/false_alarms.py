@@ -1,9 +1,9 @@
 """How often guesses without information on the private pictures count as a leak, and noisy or blurred copies do not.
 
 A card is one verdict, on a batch of 1 or 8. Pictures: the gallery (its first eight, faces, digits, documents), and, where they are in the
-data folder, CIFAR-10, MNIST and Olivetti faces; colour and grey, 8, 28 and 32 px. A guess that knows nothing is paired with the private
-pictures that it fits best, as an answer is. Each card is read with LPIPS where its network is there, without it, and as a frame of an
-attack that still runs.
+data folder, CIFAR-10, MNIST and Olivetti faces; colour and grey, 8, 28 and 32 px. A guess without information is paired with the private
+pictures that it fits best, as an answer is. Each card is judged with LPIPS if its network is present, without LPIPS, and as a frame of a
+running attack.
 
     python benchmarks/published/false_alarms.py [--repeats 3]        about 6 minutes on one core
 """

@@ -2,8 +2,8 @@
 
 Ten networks with 10 outputs and random weights, six of them with an index above 0: the index and the ranks of rank analysis (for attacks
 that go layer by layer), the rank and the condition of d(gradient)/d(picture) at a picture (for every attack near it), as the button of the
-page measures them, and what the page's Verify does as it is first offered: R-GAP where no largest pixels are taken, and the search that
-is told the class, DLG where the network is shallow, else Inverting Gradients. An attack has 180 s. Seconds are those of one core of a busy
+page measures them, and the page's Verify with its defaults: R-GAP if the network has no max pooling, and a search with the
+known class, DLG if the network is shallow, else Inverting Gradients. An attack has 180 s. Seconds are those of one core of a busy
 machine.
 
 Run: .venv/bin/python benchmarks/published/jacobian_rank.py

@@ -1,15 +1,14 @@
 """Every protection at several strengths against several attacks, naive and with each adaptive strategy: LeNet, CIFAR-10.
 
 Each cell: the first test pictures, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; or four of them, one on each of
-four phones whose updates are added up. The attacks are those that name themselves among the strongest, with the settings that they name
-(`Attack.strongest`), as the page Compare plays them. R-GAP: in float64, which it needs. Whose strategy puts rounds together watches 16 of a
-server that stands still, and where it needs an accomplice, that one has a picture of its own. Where knowing changes nothing, or nothing
-is drawn at random so that every round sends the same, that is said and not played; what refuses the model (FedKL) is named. Who knows of
-the protection and gets more than 1 dB less than who does not has the reason beside it. ROG, GRNN and CI-Net are played too, which are not
-among the strongest: ROG as it comes; GRNN and CI-Net, which are slow, with 1,200 and 1,000 steps (10 and 7 seconds), two pictures, and
-eight protections of one strength each.
-Absent are attacks that do not fit LeNet (SPEAR needs a fully connected layer with ReLU first), and those that need what `matrix_scenes.py`
-has: a generator of digits, a network that was trained beforehand, a phone that trains for many steps.
+four phones whose updates are added up. The attacks are those that declare themselves among the strongest, with their declared settings
+(`Attack.strongest`), as on the page Compare; R-GAP in float64, which it needs. A strategy that combines rounds watches 16 rounds of a
+server that never moves the weights; an accomplice has its own picture. Cells are explained instead of run if the adaptive attacker does the
+same as the naive one, or if every round sends the same; a protection that refuses the model (FedKL) is named. An adaptive attacker that is
+more than 1 dB worse than the naive one has the reason beside it. ROG, GRNN and CI-Net, which are not among the strongest, run too: ROG with
+its defaults; the slow GRNN and CI-Net with 1,200 and 1,000 steps (10 and 7 seconds), two pictures, and eight protections of one strength
+each. Attacks are absent that do not fit LeNet (SPEAR needs a fully connected layer with ReLU first), or that need what `matrix_scenes.py`
+has: a generator of digits, a network trained beforehand, a phone that trains for many steps.
 Started again, it goes on where it was stopped; `--share 0/2` and `--share 1/2` play halves of it in two processes with a book each, which
 `--join` puts together. assets/matrix.json holds numbers only, no picture of a data set.
 
@@ -109,7 +108,7 @@ results_file = Book("matrix" if parts == 1 else f"matrix-{part}", __doc__, brief
 
 @dataclass(frozen=True)
 class Cell:
-    """A protection, who attacks it, and how."""
+    """A protection, its attacker, and the attack."""
 
     defense: Part | None
     who: str
@@ -198,7 +197,7 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """Every protection at every strength, with the names of those who attack it."""
+    """Return every protection at every strength, with the names of its attackers."""
     arms: list[tuple[Part | None, str]] = [(None, "naive")]
     chosen: list[Part | None] = [None]
     for entry in known.defenses:

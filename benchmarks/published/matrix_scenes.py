@@ -1,14 +1,14 @@
 """Attackers that need more than the gradient of a photograph, beside Inverting Gradients: two tables in the form of `matrix.py`.
 
-digits: one MNIST test digit in a gradient of the untrained LeNet of seed 1. GGL, GIFD and GIAS search among what a generator produces that
-was trained on other digits. Who knows of noise tells GIFD how strong it is; GIAS takes 1,500 steps on its generator's weights, 6 seconds,
-where the paper's 8,000 take 22 and end 3 to 5 dB higher. Learning to Invert asks a network that was trained on updates of other digits: of
-this LeNet without protection, and behind AdaDefense. Behind other protections none was trained for this table (`learned_inversion.py`
-trains them). Inverting Gradients: 1,000 steps with the weight of the total variation that is best of five without noise (`generators.py`).
+digits: one MNIST test digit in a gradient of the untrained LeNet of seed 1. GGL, GIFD and GIAS search in a generator that was trained
+on other digits. An adaptive attacker tells GIFD the strength of noise; GIAS takes 1,500 steps on its generator's weights, 6 seconds, while
+the paper's 8,000 take 22 and end 3 to 5 dB higher. Learning to Invert uses networks that were trained on updates of other digits, of this
+LeNet without protection and behind AdaDefense; `learned_inversion.py` trains networks for other protections. Inverting Gradients: 1,000
+steps with the weight of the total variation that is best of five without noise (`generators.py`).
 training: one CIFAR-10 test picture, on which the phone trains for ten steps of 0.02 (FedAvg); LeNet with ReLU, default initialisation and
-normalised input. SME takes the ten steps for a single one at a model in between; who knows of them and attacks otherwise replays each.
-Nobody puts rounds together there: a phone that trains moves the model. Protections of a gradient act in every local step, so who needs the
-very numbers that a protection makes does not have them, and is not in that table.
+normalised input. SME takes the ten steps for a single step at a model in between; other adaptive attacks replay each step.
+No strategy combines rounds there, since training moves the model. Protections of a gradient act in every local step, so strategies that
+need the exact numbers of a protection are not in that table.
 
 assets/matrix_scenes.json holds numbers only, no picture of a data set.
 
@@ -182,7 +182,7 @@ class SceneCell:
 
 
 def attackers(attack: str, part: Part | None, *, plain: bool) -> list[str]:
-    """Who attacks; without a protection somebody knows more than the naive one where more than a gradient is sent (not `plain`)."""
+    """Return the attackers; without a protection the adaptive one differs from the naive one only if more than a gradient is sent."""
     if part is None:
         return ["naive"] if plain else ["naive", "imitate"]
     entry = known.defenses.get(part.id)
@@ -197,7 +197,7 @@ def attackers(attack: str, part: Part | None, *, plain: bool) -> list[str]:
 
 
 def cells(scene: TableScene) -> list[SceneCell]:
-    """Every attack on every protection, by who knows of it or not."""
+    """Return every attack on every protection, naive and adaptive."""
     plain = known.protocols.get(scene.base.protocol.id).sends_gradient
     return [
         SceneCell(scene, part, who, attack)

@@ -2,7 +2,7 @@
 
 Scheliga et al. 2022 (MLP, CIFAR-10, in their demo): SSIM 0.99969 without PRECODE, 0.0045 with it. Sun et al. 2021: behind Soteria the
 error is up to 160 times larger. Ren et al. 2023 and Gao et al. 2021 show no recognizable picture behind FedKL and ATS. None of them tried
-attackers who know.
+adaptive attackers.
 Inverting Gradients, 1,000 steps (PRECODE also: the bias attack); CIFAR-10 test pictures. What ATS has shifted is compared as it was before.
 
     python benchmarks/published/own_models.py [--pictures 2] [--only fedkl]        about an hour on one core
@@ -41,7 +41,7 @@ results_file = Book("own_models", __doc__, brief=True)
 
 
 def arms(name: str) -> list[tuple[Part, Part | None, str, Part]]:
-    """The model, the protection (None: without it), who attacks, and how."""
+    """Return the variants: model, protection (None: without), attacker and attack."""
     model, strengths = MADE_FOR[name]
     attacks = ATTACKS.get(name, (SEARCH,))
     stacks = [Part(id=name, fields=fields) for fields in strengths]

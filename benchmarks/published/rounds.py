@@ -1,10 +1,10 @@
 """The leakage of many rounds: every protection with new randomness, after 1, 5, 20 and 100 rounds, beside epsilon.
 
-The first test pictures of CIFAR-10, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; a server that stands still
-(step 1e-6) and has watched the phone so many rounds; Inverting Gradients as it is strongest against noise, and with a polish at the end,
-where the first shows that little noise is left: the better of both counts. More rounds than the page offers are played by the engine
-itself. Beside every row: the cosine between what the attacker works with and the gradient, and the epsilon of so many uploads at delta 1e-5
-where differential privacy promises one. Started again, it goes on where it was stopped. assets/rounds.json holds numbers only.
+The first test pictures of CIFAR-10, one at a time, untrained LeNet (sigmoid) drawn by the seed, raw pixels; a server that hardly
+moves the weights (step 1e-6) and has watched the phone for so many rounds; Inverting Gradients with its strongest settings against noise,
+and with polishing if little noise is left: the better of both counts. The engine itself computes more rounds than the page offers. Beside
+every row: the cosine between what the attacker works with and the gradient, and the epsilon of so many uploads at delta 1e-5 where
+differential privacy promises one. Started again, it goes on where it was stopped. assets/rounds.json holds numbers only.
 
     python benchmarks/published/rounds.py [--pictures 2] [--seeds 1]        about 20 minutes of one core
 """

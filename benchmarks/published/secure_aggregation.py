@@ -3,8 +3,8 @@
 MLP (one hidden layer of sigmoids) in CIFAR-10 normalisation, or another model, untrained, FedSGD, CIFAR-10 test pictures drawn at random,
 10 seeds (pictures, network and start), 500 iterations, TV 0.001, labels recovered from the gradient. With one gradient each, m phones of B
 pictures are exactly one batch of m B (a test says so), so each product is computed once. A run succeeds when its verdict is "recognizable"
-(docs/verdicts.md); beside it stands the share of pictures that could be picked out of a line-up of 100. What knows nothing
-succeeds never, and picks out one in a hundred.
+(docs/verdicts.md); beside it stands the fraction of pictures that the attack picks out of a line-up of 100. A guess without
+information never succeeds, and picks out one in a hundred.
 
     python benchmarks/published/secure_aggregation.py [--model mlp] [--seeds 10] [--steps 500]      about 20 minutes on one core, resumable
 """

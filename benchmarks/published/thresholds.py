@@ -1,10 +1,9 @@
 """From which strength on does a protection stop DLG? Noise, pruning and low precision, against a naive and an adaptive attacker.
 
 DLG's own setting: LeNet with sigmoids, untrained, one CIFAR-10 test picture, L-BFGS on pictures and labels, 300 steps, up to 2 starts.
-Who knows of noise watches 16 rounds of a server that stands still, and averages; of pruning and precision, the first answer to each.
-"Recognizable" is the verdict of the page (line-up, SSIM, LPIPS), not a threshold on the error.
-Zhu et al. 2019, figure 7: noise stops it from 1e-2 on, pruning from 20 to 30 % on, fp16 does not, int8 does.
-Started again, it goes on where it was stopped.
+With noise the adaptive attacker averages 16 rounds of a server that never moves the weights; with pruning and precision it uses the default
+strategy. "Recognizable" is the verdict of the page (line-up, SSIM, LPIPS), not a threshold on the error. Zhu et al. 2019, figure 7: noise
+stops it from 1e-2 on, pruning from 20 to 30 % on, fp16 does not, int8 does. Started again, it goes on where it was stopped.
 
     python benchmarks/published/thresholds.py [--pictures 4]        about 1 hour on one core
 """

@@ -1,8 +1,8 @@
 """Why attackers that know the rounding do worse than naive ones: many pictures have a gradient that rounds to the same numbers.
 
-Untrained LeNet, CIFAR-10 test pictures, int8. L-BFGS from one start with the naive attacker's distance, with the one that minds nothing
-inside a step ("within the step"), and with the second from where the first ended. Of each answer: how far its gradient lies outside the
-steps, and from their middle, as shares of the gradient's squared length; the private picture lies outside of none.
+Untrained LeNet, CIFAR-10 test pictures, int8. L-BFGS from one start with the naive attacker's distance, with the distance that is 0
+inside a rounding step ("within the step"), and with the second from the end of the first. For each answer: how far its gradient lies
+outside the steps, and from their middle, as fractions of the gradient's squared norm; the private picture lies outside no step.
 
     python benchmarks/published/within_the_step.py [--pictures 3]       about 3 minutes on one core
 """

@@ -129,7 +129,7 @@ def test_the_search_finds_the_picture_and_the_seed_repeats_it() -> None:
 
 
 def test_normalization_is_the_models_own_first_step() -> None:
-    """(x - m) / s before a linear layer is a linear layer of other weights, whose gradient is g (x - m)^T / s."""
+    """(x - m) / s before a linear layer is a linear layer of other weights, with the gradient g (x - m)^T / s."""
     x, y = smooth(2, 3, 4), torch.tensor([0, 1])
     model = nn.Sequential(nn.Flatten(), nn.Linear(48, 3))
     seen = leakage.observe(model, x, y, normalization=(MEAN, STD))

@@ -1,6 +1,6 @@
 """Closed-form attacks on random networks outside their assumptions prove nothing false, and say when they do not apply.
 
-Each network draws, by its seed, how pixels enter, the layers, the nonlinearity and how it is written, and what stands between the layers.
+The seed of a network draws how pixels enter, the layers, the activation and its notation, and operations between the layers.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from leakage.engine.core import DoesNotApplyError, generator
 from leakage.engine.federation import ThreatModel
 from leakage.spec.words import INAPPLICABLE
 
-FEW = 60  # networks, of which every `make test` meets the first
+FEW = 60  # networks; every `make test` runs the first
 SIDE, CLASSES = 5, 4
 EXACT, FALSE = 60.0, 40.0  # dB
 COUNTS = {"linear_layer": 200, "spear": 200, "r_gap": 200, "h_gap": 40, "r_gap_dlg": 40, "twin_data": 40}
@@ -68,7 +68,7 @@ BETWEEN: dict[str, Way] = {
 
 
 class Drawn(nn.Module):
-    """A network of fully connected layers, or a convolution before them, whose forward breaks what its seed draws."""
+    """A network of fully connected layers, perhaps after a convolution; its seed draws the assumptions that its forward breaks."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()

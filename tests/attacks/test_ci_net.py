@@ -182,7 +182,7 @@ def test_smoothness_is_preferred_as_much_as_one_wants() -> None:
 
 
 def generated(**settings: object) -> tuple[torch.Tensor, Snapshot]:
-    """The picture that the generator begins with, and how far it then finds it from what a client sends who has that very picture."""
+    """Return the generator's first picture, and the Snapshot of an attack on a client with exactly this picture."""
     first = moments(SIXTEEN, observed(smooth(), assume=GRANTED))[0].x
     return first, moments(SIXTEEN, observed(first, **settings))[0]
 

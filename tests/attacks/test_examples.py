@@ -20,7 +20,7 @@ FACES = [item.id for item in gallery() if item.label == 6]
 
 
 def owning(count: int, batch: int = 1, **settings: object) -> Observation:
-    """An observation of an attacker who owns so many examples of class 7: the first is 0.1 in every pixel, the second 0.2."""
+    """An observation with so many granted examples of class 7: the first is 0.1 in every pixel, the second 0.2."""
     pictures = torch.arange(1, count + 1).div(10).view(-1, 1, 1, 1).expand(-1, 1, 8, 8)
     return altered(observed(smooth(batch), **settings), examples={7: pictures})
 

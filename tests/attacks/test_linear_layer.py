@@ -197,7 +197,7 @@ def test_rows_below_the_threshold_are_left_out() -> None:
 
 
 def own_rows(x: torch.Tensor) -> nn.Module:
-    """An MLP with ReLU whose first layer has three rows for every picture that it alone makes active, and others as they are drawn."""
+    """An MLP with ReLU: three rows of its first layer are active for one picture only, for every picture; other rows are random."""
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 60), nn.ReLU(), nn.Linear(60, 10))
@@ -267,7 +267,7 @@ def test_rows_that_agree_are_averaged_by_the_square_of_their_derivative() -> Non
 
 
 def dead() -> nn.Module:
-    """An MLP whose first layer never becomes active."""
+    """An MLP with a first layer that is never active."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 10))
     nn.init.constant_(model[1].bias, -1e3)
     return model

@@ -224,7 +224,7 @@ def test_a_clicker_walks_blackens_and_reveals_and_the_speaker_follows(opened: Op
     expect(speaker.locator("h1")).to_have_text("A picture from a gradient, 4 of 7")
     page.keyboard.press("Escape")
     expect(page.locator("html.gle-presenting")).to_have_count(0)
-    assert place(page) == 4  # whoever presented past a question is not held by it
+    assert place(page) == 4  # a question that was passed while presenting does not stop the reader
     assert wrong == []
 
 

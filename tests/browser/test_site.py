@@ -117,7 +117,7 @@ def test_it_begins_with_the_front_door_which_asks_plays_on_and_leads_into_a_less
     expect(page.locator(".gle-lesson[data-lesson='08-only-the-naive']")).to_have_attribute("data-place", "2")
     page.get_by_role("link", name="Learn", exact=True).click()
     expect(page.locator(".gle-card")).to_have_count(len(lessons()))
-    expect(page.locator(".gle-opening")).to_have_count(0)  # whoever has begun to read finds one line of it
+    expect(page.locator(".gle-opening")).to_have_count(0)  # a reader who has begun a lesson sees one line instead
     expect(page.locator(".gle-door-line")).to_be_visible()
     assert (visit.elsewhere, visit.wrong) == ([], [])
 

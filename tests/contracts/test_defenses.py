@@ -232,7 +232,7 @@ def test_noise_after_pruning_and_pruning_after_noise_are_two_different_protectio
 
 
 def adapted(received: Params, share: float, sent: Params) -> Params:
-    """What an attacker who holds `received` believes that a client with the gradient `sent` would have sent."""
+    """Return an adaptive attacker's imitation of the update of a client with the gradient `sent`, after it has received `received`."""
     client = plugin("defense", Part(id="pruning", fields={"fraction": share})).surrogate(lambda _w, _x, _y, state: (sent, state), received)
     return client({}, torch.zeros(1), torch.zeros(1), {})[0]
 

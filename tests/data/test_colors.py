@@ -177,7 +177,7 @@ def grey_profile(gamma: float) -> bytes:
 
 
 def ink_profile() -> bytes:
-    """One of four inks: a table (lut8) of two places in each, whose L* is 100 without any ink, and 0 else."""
+    """A profile of four inks: a table (lut8) with two entries for each ink, with L* = 100 without ink and 0 otherwise."""
     levels = bytes(range(256))
     matrix = struct.pack(">9i", *(65536 * (number % 4 == 0) for number in range(9)))
     table = b"".join(bytes([255 if entry == 0 else 0, 128, 128]) for entry in range(16))

@@ -67,7 +67,7 @@ def test_the_olivetti_faces_are_read_as_they_were_written(folder: Path, packed: 
         mat5(FACES, packed=True).replace(b"IM", b"MI"),
         b"",
         mat5(FACES[:, :32], packed=True),
-        mat5(np.zeros((410, SIDE, SIDE), np.uint8), packed=True),  # 41 people, of whom one has no name
+        mat5(np.zeros((410, SIDE, SIDE), np.uint8), packed=True),  # 41 people, one without a name
     ],
     ids=["cut", "cut unpacked", "other byte order", "empty", "half pictures", "too many people"],
 )

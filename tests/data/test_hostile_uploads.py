@@ -96,7 +96,7 @@ def odd_exif(rng: random.Random) -> bytes:
 
 
 def many_scans(rng: random.Random, side: int = 64, count: int = 0) -> bytes:
-    """A progressive JPEG whose last scan stands there again and again."""
+    """A progressive JPEG that repeats its last scan many times."""
     data = encoded(Image.new("RGB", (side, side), (200, 30, 30)), "JPEG", progressive=True)
     last = data.rindex(b"\xff\xda")
     return data[:last] + data[last:-2] * (count or rng.choice([1, 10, 60, 900])) + data[-2:]

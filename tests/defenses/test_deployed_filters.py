@@ -58,7 +58,7 @@ def test_no_entry_is_larger_than_the_limit_of_so_many_steps(steps: int) -> None:
 
 
 def bounds(received: list[float], guess: list[float]) -> list[float]:
-    """What who knows the filter believes to be sent of a guess, where this was received: limit 2, a quarter set to zero."""
+    """Return an adaptive attacker's imitation of the update of a guess, given the received update: limit 2, a quarter set to zero."""
     part = Part(id="percentile_privacy", fields={"percentile": 25.0, "gamma": 2.0})
     strategy = plugin("defense", part).strategies()["what arrived, and bounds"]
     client = strategy.surrogate(lambda _w, _x, _y, state: ({"w": torch.tensor(guess)}, state), {"w": torch.tensor(received)})

@@ -54,7 +54,7 @@ def clipped_by_hand(name: str, one: Arrays, bound: float) -> Arrays:
 
 
 def of_two(sent: list[Params], **fields: object) -> Client:
-    """A guarded client whose k-th picture says the k-th of `sent`, whatever is on it."""
+    """A defended client that sends the k-th update of `sent` for a picture with the value k."""
     name = str(fields.pop("name"))
 
     def says(_weights: Params, x: torch.Tensor, _y: torch.Tensor, state: ClientState) -> tuple[Params, ClientState]:

@@ -49,7 +49,7 @@ def draws(g: Params, number: int, ratio: float, seed: int = 1) -> list[Params]:
 
 
 def watched(name: str, sent: list[Params], ratio: float, state: ClientState | None = None) -> tuple[Params, Params]:
-    """What an attacker of that strategy works with who has seen all of these, and how much each entry counts."""
+    """Return the inverted update of an attacker with that strategy after all these updates, and its entry weights."""
     own, shadow = strategy(name, ratio), ClientState(state or {})
     for update in sent[:-1]:
         shadow = own.infer_state(update, shadow)

@@ -71,7 +71,7 @@ def test_a_client_with_precode_sends_the_gradient_of_both_losses(dtype: torch.dt
         seen = observed(x, defenses=(PRECODE,), seed=SEED)
         weights, y = seen.received.weights, LABELS[:batch]
         assert relative(seen.received.update, gate_by_hand(weights, x, y, noise(0, batch, dtype))) < tolerance
-        assert relative(seen.replay.single(x, y), gate_by_hand(weights, x, y, torch.zeros(6))) < tolerance  # whoever does not know eps
+        assert relative(seen.replay.single(x, y), gate_by_hand(weights, x, y, torch.zeros(6))) < tolerance  # an attacker without eps
         assert relative(seen.received.update, gate_by_hand(weights, x, y, noise(0, batch, dtype), beta=0)) > 1e-3
 
 

@@ -14,7 +14,7 @@ G, SHARE = 0.5, 0.01  # an entry, and by which share of it the first round was m
 
 
 def after_a_misread_round(defense: AdaDefense, g: torch.Tensor) -> ClientState:
-    """What an attacker carries who read g (1 + SHARE) in the first round, where g was right."""
+    """Return the state of an attacker that inverted the first round to g (1 + SHARE) instead of g."""
     read = g * (1 + SHARE)
     newest = 1.0 if defense.rule == "adagrad" else 0.001  # what a square counts for; from 0 Yogi's first step is Adam's
     moments = {FIRST: 0.1 * read, SECOND: newest * read.square(), LAST: read}

@@ -205,7 +205,7 @@ def test_a_server_that_has_watched_from_the_first_round_reads_the_third() -> Non
         true = gradient_client(seen.model)(seen.received.weights, x, LABELS, {})[0]
         assert gradient_distances(seen.as_gradient(), true)["cosine"] < 1e-6
         as_first, _ = AdaDefense(variant=CODE).invert_update(seen.received.history[2].update, {})
-        assert gradient_distances(as_first, true)["cosine"] > 0.01  # who was not there before
+        assert gradient_distances(as_first, true)["cosine"] > 0.01  # the client of the first round
 
 
 # ---------------------------------------------------------------- Soteria

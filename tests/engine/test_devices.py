@@ -226,7 +226,7 @@ class Detour(FedSGD):
 
 
 class Gate(nn.Module):
-    """Works on positive entries alone, whose number is not known before."""
+    """A layer that computes with positive entries alone: their number depends on the values."""
 
     def forward(self, x: Tensor) -> Tensor:
         out = torch.zeros_like(x)

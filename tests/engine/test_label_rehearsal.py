@@ -276,7 +276,7 @@ def test_a_naive_attacker_reads_labels_whatever_was_changed(defense: str) -> Non
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_noise_that_hides_one_picture_leaves_its_label_as_unsure_as_a_guess(adaptive: bool) -> None:
     said = []
-    for seed in range(6):  # before: 0.8 on average of a naive attacker, who does not know that the gradient was clipped too
+    for seed in range(6):  # before: 0.8 on average for a naive attacker, which does not know the clipping
         seen, _ = protected(Part(id="dp_sgd", fields={"noise_multiplier": 1.0}), seed, model=Part(id="lenet"), size=1, adaptive=adaptive)
         found = recover(seen)
         assert found.certainty is not None

@@ -231,7 +231,7 @@ def test_a_protocols_average_is_what_is_read() -> None:
 
 
 def with_last_layer(y: torch.Tensor, *, bias: bool) -> Observation:
-    """A batch's gradient of a small net whose features are not negative and whose last layer has a bias or none."""
+    """A batch's gradient of a small net with features of at least 0, and a last layer with or without a bias."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(3)
         model = nn.Sequential(nn.Flatten(), nn.Linear(64, 20), nn.Sigmoid(), nn.Linear(20, 10, bias=bias))

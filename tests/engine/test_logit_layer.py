@@ -45,7 +45,7 @@ def plain(net: Net, h: Tensor) -> Tensor:
 
 
 def frozen(part: str) -> nn.Linear:
-    """A linear layer one of whose parameters is a buffer, as the copy that is attacked holds what is frozen."""
+    """A linear layer with one parameter as a buffer, like the frozen parameters of an attacked copy."""
     layer = nn.Linear(6, 5)
     value = getattr(layer, part).detach()
     del layer._parameters[part]

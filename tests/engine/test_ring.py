@@ -150,7 +150,7 @@ def test_a_search_that_knows_the_ring_finds_the_first_phones_picture_better() ->
     ],
 )
 def test_one_phones_update_alone_gives_its_picture_away(protocol: str, fields: dict[str, object], whose: int | None) -> None:
-    """A layer whose units are all on for every picture (sigmoid): no row of a sum of several is a copy of one picture."""
+    """A layer with all units active for every picture (sigmoid): no row of a sum of several is a copy of one picture."""
     x = smooth(3)
     seen = observed(x, protocol=Part(id=protocol), aggregation=in_ring(**fields), assume=GRANTED)
     (answer,) = moments(Part(id="linear_layer"), seen)

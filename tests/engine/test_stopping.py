@@ -16,7 +16,7 @@ MEMBERS = LOCAL.model_copy(update={"aggregation": Part(id="secure_aggregation", 
 
 @pytest.mark.parametrize("experiment", [LOCAL, MEMBERS], ids=["one phone", "two phones in a sum"])
 def test_should_stop_is_called_before_every_local_step_of_every_round(experiment: Experiment) -> None:
-    """Two pictures in mini-batches of one: two steps an epoch, whoever holds them."""
+    """Two pictures in mini-batches of one: two steps an epoch, on one client or on two."""
     asked = list[int]()
 
     def should_stop() -> bool:

@@ -20,7 +20,7 @@ PRUNE = Part(id="pruning", fields={"fraction": 0.5})
 
 
 def sent_by(update: Params, name: str, strategy: str, received: Params, **fields: float | str) -> dict[str, list[float]]:
-    """What the attacker takes a gradient for who answers the protection by this strategy."""
+    """Return the imitated update of an attacker with this strategy."""
     answer = plugin("defense", Part(id=name, fields=fields)).strategies()[strategy]
     client = answer.surrogate(lambda _w, _x, _y, state: (update, state), received)
     told, _ = client({}, torch.zeros(1), torch.zeros(1), {})

@@ -156,7 +156,7 @@ def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Sto
     other = queue([ARMS[4]], owner="other")
     first, *alone = work(store)
     assert first == sorted(mine[:3])
-    assert alone == [other, [mine[3]], [mine[4]]]  # who has had the seconds of a loop lets the other in between
+    assert alone == [other, [mine[3]], [mine[4]]]  # after the seconds of a loop the other owner comes first
     for run in mine[:3]:
         meta = store.meta(run)
         assert meta

@@ -106,7 +106,7 @@ def test_pictures_below_the_window_of_ssim_have_no_rank_by_it() -> None:
     assert lpips_ranks(smooth(1), smooth(1), lined(smooth(5)), OFF).isnan().all()
 
 
-# ---------------------------------------------------------------- who stands in it
+# ---------------------------------------------------------------- the pictures in a line-up
 
 
 @pytest.mark.long
@@ -152,7 +152,7 @@ def test_a_line_up_is_the_same_each_time_and_leaves_the_global_generator_alone()
 
 
 def test_nobody_stands_beside_a_picture_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """40 people, ten pictures each: the left half is the shade of who it is, the right half that of which of the ten."""
+    """40 people, ten pictures each: the shade of the left half is the person, that of the right half the picture's number."""
     monkeypatch.setenv("LEAKAGE_DATA", str(tmp_path))
     person, number = np.arange(400) // 10, np.arange(400) % 10
     pixels = np.zeros((400, 64, 64), np.uint8)
@@ -196,11 +196,9 @@ def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> N
     assert held.scores["grey"]["rank"] > 1
     assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
     assert all(NOT_CHECKED not in first[:RANKED] for first in held.reference.firsts.values())
-    assert all(
-        first[RANKED:] == [NOT_CHECKED] * 2 for first in held.reference.firsts.values()
-    )  # who is first there may be so without knowing
+    assert all(first[RANKED:] == [NOT_CHECKED] * 2 for first in held.reference.firsts.values())  # a first place there is not evidence
     words = verdict(measure(x, x, held.lineup, OFF) | {"ssim": torch.zeros(len(x))}, held.reference)["each"]
-    assert (words[0], words[RANKED:]) == (SINGLED_OUT, (PARTLY,) * 2)  # exact by PSNR, and nobody looked who is first
+    assert (words[0], words[RANKED:]) == (SINGLED_OUT, (PARTLY,) * 2)  # exact by PSNR, without a check of first places
 
 
 @pytest.mark.long

@@ -47,7 +47,7 @@ class Host:
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """The file of a SqueezeNet that was never trained."""
-    import torchvision  # takes seconds, which who only lists the tests need not wait for
+    import torchvision  # takes seconds, so not while tests are only listed
 
     path = tmp_path_factory.mktemp("weights") / "squeeze.pth"
     with torch.random.fork_rng(devices=[]):
@@ -66,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def host(folder: Path, weights: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    """It has that network, whose hash counts as the published one."""
+    """The server has that network, and its hash counts as the published hash."""
     made = Host()
     made.content = weights
     published = (replace(SQUEEZE, sha256=hashlib.sha256(weights).hexdigest()),)

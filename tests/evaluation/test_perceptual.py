@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stored(path: Path) -> str:
     """Put a SqueezeNet that was never trained into a file; its SHA-256."""
-    import torchvision  # takes seconds, which who only lists the tests need not wait for
+    import torchvision  # takes seconds, so not while tests are only listed
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

@@ -58,7 +58,7 @@ def test_a_cancelled_run_answers_with_the_lowest_loss_and_not_with_the_best_pict
     experiment = Experiment(attack=Part(id="idlg", fields={"steps": 20, "restarts": 3}))
     seen = by_hand(lambda x: torch.cat([x**2 - 1, 0 * x + 0.1], 3), torch.zeros(1, 1, 8, 16), side=8)
     first = next(iter(plugin("attack", experiment.attack).run(seen, generator(experiment.seed, "attack")))).x.clamp(0, 1)
-    # A referee who takes the first guess for the truth finds the first frame best.
+    # A referee that takes the first guess for the truth finds the first frame best.
     prepared = scene_of(experiment, first, seen=seen)
     monkeypatch.setattr("leakage.evaluation.play.FRACTION", 1e9)  # every frame is kept, however long that takes
     kept: list[Frame] = []

@@ -73,7 +73,7 @@ def stand(uploads: Uploads, channels: int = 3, *more: Picture) -> Lineup:
     return lineup_of(experiment, x, y, files)
 
 
-# ---------------------------------------------------------------- who stands in it
+# ---------------------------------------------------------------- the pictures in a line-up
 
 
 def test_beside_an_upload_stand_crops_of_all_the_others_of_its_kind_and_none_of_itself() -> None:

@@ -246,7 +246,7 @@ def noise(x: torch.Tensor) -> torch.Tensor:
 
 
 def blurred(x: torch.Tensor, size: int, sigma: float) -> torch.Tensor:
-    from torchvision.transforms.functional import gaussian_blur  # takes seconds, which who only lists the tests need not wait for
+    from torchvision.transforms.functional import gaussian_blur  # takes seconds, so not while tests are only listed
 
     return gaussian_blur(x, [size, size], [sigma, sigma])
 

@@ -20,7 +20,7 @@ def written(folder: Path, files: dict[str, str]) -> Path:
 
 
 def code(text: str) -> str:
-    """A script without its comments, whose types are imports too."""
+    """A script without its comments, in which types look like imports."""
     return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
 
 

@@ -279,7 +279,7 @@ def test_the_padding_reaches_every_convolution_with_an_edge(name: str) -> None:
 
 
 def test_vgg16_has_torchvisions_layers_and_first_weights() -> None:
-    import torchvision  # takes seconds, which who only lists the tests need not wait for
+    import torchvision  # takes seconds, so not while tests are only listed
 
     with torch.device("meta"):
         theirs = {f"net.{name}": value.shape for name, value in torchvision.models.vgg16(num_classes=10).named_parameters()}

@@ -85,7 +85,7 @@ def test_who_does_not_know_the_protection_attacks_as_if_there_were_none() -> Non
     protected = [one for one in planned(OFFICER) if one.defenses]
     assert {one.assume.adaptive for one in protected} == {True}  # nobody can compute noise again: the naive one would do the same
     pruned = Question(clients=4, defenses=(Part(id="pruning"),))
-    assert {one.assume.adaptive for one in planned(pruned)} == {False, True}  # who knows it may also pass it over
+    assert {one.assume.adaptive for one in planned(pruned)} == {False, True}  # an adaptive attacker may also act naively
 
 
 def test_a_server_that_stands_still_is_watched_round_after_round() -> None:

@@ -89,7 +89,7 @@ def test_the_strongest_of_those_who_know_is_who_recognizes_most() -> None:
     assert best
     assert best["who"] == "what arrived, and bounds"  # 5 of 6, though at a lower PSNR
     assert duel("Pruning").only_naive
-    assert duel("Gaussian").best is None  # who knows of noise does what the naive attacker does
+    assert duel("Gaussian").best is None  # against noise an adaptive attacker does the same as a naive one
     assert not duel("Gaussian").only_naive
     assert duel("No protection").knowing == {}
 

@@ -62,7 +62,7 @@ def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -
     names = list(CATALOG.defenses.get("soteria").strategies)
     assert attackers(Experiment(defenses=(Part(id="soteria"),)), CATALOG) == ["imitate", *names[1:], "naive"]
     assert attackers(Experiment(), CATALOG) == ["imitate"]  # a naive attacker would do the same
-    noise = (Part(id="gaussian_noise"),)  # nobody can compute it again: who knows it can average, and else does what the naive one does
+    noise = (Part(id="gaussian_noise"),)  # no attacker can repeat it: an adaptive one averages, or does the same as a naive one
     assert attackers(Experiment(defenses=noise), CATALOG) == ["imitate", "average the rounds"]
     assert attackers(Experiment(protocol=Part(id="fedavg"), defenses=noise), CATALOG) == ["imitate", "average the rounds", "naive"]
 

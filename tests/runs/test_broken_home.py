@@ -358,7 +358,7 @@ def test_a_clock_a_month_ahead_removes_no_run_of_who_is_here(tmp_path: Path) -> 
 
 @pytest.fixture
 def web(tmp_path: Path, whole: Path, written: Path) -> Iterator[tuple[TestClient, Path]]:
-    """Our routes on such a store, whose first run has real pictures."""
+    """Our routes on such a store; its first run has real pictures."""
     home = furnished(tmp_path / "home", written)
     shutil.copy(whole, home / "store.db")
     store = Store(home / "store.db")

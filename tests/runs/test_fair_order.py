@@ -21,7 +21,7 @@ def order(*queues: list[Waiting], **had: float) -> list[str]:
 
 
 def test_two_with_many_runs_let_a_third_with_one_in_between() -> None:
-    """Equal runs of 10 s: a and b have one each before c, who came a second later; then they go on in turn."""
+    """Equal runs of 10 s: a and b have one each before c, which came a second later; then they take turns."""
     assert order(waiting("a", *[0.0] * 3), waiting("b", *[0.5] * 3), waiting("c", 1.0)) == ["a0", "b0", "c0", "a1", "b1", "a2", "b2"]
 
 
@@ -37,7 +37,7 @@ def test_what_asks_for_less_comes_first_and_an_unknown_time_counts_as_a_minute()
 
 
 def test_only_the_wait_for_its_turn_counts() -> None:
-    """a asked for many an hour ago and has had its turn just now: b, who asked a minute ago, comes before its next."""
+    """a queued many runs an hour ago and one has just begun: b, which came a minute ago, is before the next run of a."""
     hour_ago, minute_ago = NOW - 3600, NOW - 60
     found = in_order([*waiting("a", hour_ago, hour_ago), *waiting("b", minute_ago)], {"a": Had(10.0, NOW - 1)}, NOW)
     assert [one.id for one in found] == ["b0", "a0", "a1"]

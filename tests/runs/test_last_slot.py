@@ -38,7 +38,7 @@ def test_the_run_that_began_last_yields_and_the_others_go_on() -> None:
         ([waiting("a")], 2),  # nobody else
         ([waiting("b", since=YIELD_AFTER / 2)], 2),  # a slot may just become free
         ([waiting("b")], 3),  # one is free
-        ([waiting("b")], 1),  # two who wait in turn would never end
+        ([waiting("b")], 1),  # two owners in one slot would take turns for ever
     ],
 )
 def test_nothing_yields_where_nobody_else_waits_or_has_another_slot(others: list[Waiting], slots: int) -> None:
@@ -79,7 +79,7 @@ def test_the_slot_that_is_left_is_for_somebody_else() -> None:
 
 @pytest.fixture
 def busy(store: Store) -> Store:
-    """Two slots, both with runs of a, who has one more; and b, who is behind a by what each had lately."""
+    """Two slots with runs of a, which has one more waiting; and b, which comes after a in the fair order."""
     store.put_note(SLOTS, 2)
     for name in ("a0", "a1", "a2"):
         store.add(run(name, "a", created=time.time() - 100), {})

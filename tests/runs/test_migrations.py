@@ -210,7 +210,7 @@ def test_nan_and_infinity_of_0_1_0_become_null_and_words_stay(old: Path) -> None
     store.close()
 
 
-# ---------------------------------------------------------------- whose runs they are
+# ---------------------------------------------------------------- the owners of runs
 
 
 def test_visitors_of_0_1_0_keep_their_runs_and_their_cookie_is_nowhere_in_the_file(old: Path) -> None:

@@ -24,7 +24,7 @@ keep_private(settings())
 
 
 def modes(home: Path) -> dict[str, str]:
-    """What is in a home that others could look into: every path whose mode is neither 0700 of a folder nor 0600 of a file."""
+    """Return the paths of a home that others could open: folders without mode 0700, files without mode 0600."""
     found = {path: path.stat().st_mode & 0o7777 for path in (home, *home.rglob("*"))}
     return {str(path): oct(mode) for path, mode in found.items() if mode != (0o700 if path.is_dir() else 0o600)}
 

@@ -27,7 +27,7 @@ def named(file: Path) -> str:
 
 @pytest.mark.parametrize("file", sorted(PAGES), ids=named)
 def test_nobody_reaches_through_the_service_at_its_store(file: Path) -> None:
-    """Who serves files and events is given a Store of its own, `self.store`; all others ask the service."""
+    """Routes for files and events have their own Store, `self.store`; all other code asks the service."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Attribute) and node.attr == "store":
             assert isinstance(node.value, ast.Name), f"line {node.lineno}"

@@ -30,7 +30,7 @@ def claimed(store: Store) -> str | None:
 
 
 def asked(store: Store, **values: Any) -> str:
-    """The run that answers "you", who asks what "mine" asks, or what `values` say; forgotten again where it is "yours"."""
+    """Return the run that answers owner "you" for the digest of "mine", or with `values`; drop it if it is the new run "yours"."""
     (answer,) = store.ask([(run("yours", "you", **{"digest": "digest of mine", **values}), {})])
     store.drop("yours", "you")
     return answer

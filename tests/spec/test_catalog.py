@@ -115,7 +115,7 @@ asked = Experiment(
 assert last.final
 print(*(f"{name}={module.__file__}" for name, module in sys.modules.items() if name.split(".")[0] == "leakage"), sep="\\n")
 """
-UNHASHED = {  # loaded by whoever plays an experiment, without a part in its result
+UNHASHED = {  # loaded to run an experiment, without influence on its result
     "__init__.py": "says what the package is, and hands out the API's names to who asks for them",
     "settings.py": "where things lie on this machine",
     "spec/__init__.py": "says what the folder is for",

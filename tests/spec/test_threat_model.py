@@ -126,7 +126,7 @@ def test_what_weighs_or_undoes_an_update_is_no_imitation() -> None:
     assert "without that layer" not in imitating["soteria"]  # it weighs
     assert "read it off" not in imitating["ada_defense"]  # it undoes
     assert "look for the noise" not in imitating["precode"]  # it looks for it
-    assert imitating["gaussian_noise"] == []  # who knows of noise imitates nothing, or averages
+    assert imitating["gaussian_noise"] == []  # against noise an adaptive attacker imitates nothing, or averages
 
 
 @pytest.mark.parametrize("protocol", [entry.id for entry in CATALOG.protocols if not entry.is_aggregation])

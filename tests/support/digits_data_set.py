@@ -9,7 +9,7 @@ LEARNT = 1500
 
 def write_digits(folder: Path) -> Path:
     """Put the digits where a data folder has MNIST: 8 by 8 pixels enlarged three times, with a black frame of 2. Answers the folder."""
-    from sklearn.datasets import load_digits  # takes a second, which who only lists the tests need not wait for
+    from sklearn.datasets import load_digits  # takes a second, so not while tests are only listed
 
     pixels, labels = load_digits(return_X_y=True)
     large = np.kron((pixels.reshape(-1, 8, 8) * 255 / 16).round().astype(np.uint8), np.ones((1, 3, 3), np.uint8))  # (N, 24, 24)

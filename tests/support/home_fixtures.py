@@ -54,6 +54,6 @@ def dispatcher(tmp_path_factory: pytest.TempPathFactory, written: Path) -> Itera
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Place, Server]]:
-    """A place with a web server, which starts its dispatcher; the first who asks for it finds no catalog yet."""
+    """A place with a web server, which starts its dispatcher; for the first test there is no catalog yet."""
     with place(tmp_path_factory.mktemp("served")) as made:
         yield made, made.serve()

@@ -63,7 +63,7 @@ def declared(of: ast.FunctionDef | ast.ClassDef) -> list[tuple[str, ast.expr]]:
 
 
 def is_typed(kind: ast.expr | None, *, values: bool = False) -> bool:
-    """Whether an annotation lets through nothing but Markdown and numbers; `values`: of a mapping, whose keys may be anything."""
+    """Whether an annotation lets through nothing but Markdown and numbers; `values`: of a mapping with any keys."""
     match kind:
         case ast.Constant(value=value):
             return value is None or value is ...

@@ -47,7 +47,7 @@ def conv(*layers: nn.Module, features: int) -> nn.Sequential:
 
 
 class Once(torch.autograd.Function):
-    """A sigmoid whose derivative cannot be differentiated."""
+    """A sigmoid with a derivative that cannot be differentiated."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -93,7 +93,7 @@ ACTIVATIONS: dict[str, Make] = {
 
 
 class StandardisedConv(nn.Conv2d):
-    """A convolution whose filters have mean 0 and deviation 1, taken by a view of the weight."""
+    """A convolution with filters of mean 0 and deviation 1, computed from a view of the weight."""
 
     def forward(self, x: Tensor) -> Tensor:
         rows = self.weight.view(len(self.weight), -1)

@@ -26,7 +26,7 @@ def one_look_at_the_packages() -> Iterator[None]:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
-    """The service of an empty home: no catalog yet, and nobody who runs anything."""
+    """The service of an empty home: no catalog yet, and no workers."""
     monkeypatch.setenv("LEAKAGE_HOME", str(tmp_path))
     service.cache_clear()
     yield service()

@@ -28,7 +28,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     "processes",
 )
 STARTERS = {"dispatcher", "server", "school"}  # fixtures that start processes
-POLITE = 10  # niceness of a process whose tests wait for no other process
+POLITE = 10  # niceness of a process with tests that wait for no other process
 TESTS = Path(__file__).parents[1]
 BROWSER = TESTS / "browser"
 
@@ -117,7 +117,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Whoever only lists the tests waits for no engine."""
+    """Forbid building networks while tests are collected, so that listing tests is fast."""
 
     def refuse(self: nn.Module, *_given: object, **_named: object) -> None:
         raise RuntimeError(f"{type(self).__name__} is built while tests are collected: build it in the test or in a fixture")

@@ -16,7 +16,7 @@ DRAWS = 2000
 
 
 def sends(gradient: Params) -> Client:
-    """A client whose gradient is known."""
+    """A client with a known gradient."""
     return lambda _weights, _x, _y, state: (gradient, state)
 
 
@@ -71,7 +71,7 @@ def two(step: int = 0) -> Params:
 
 
 def replayed(name: str, received: Params, gradient: Params, **fields: float | str) -> Params:
-    """What an attacker who holds `received` believes to be sent of `gradient`."""
+    """Return an adaptive attacker's imitation of the update of `gradient`, given `received`."""
     return ask(plugin("defense", Part(id=name, fields=fields)).surrogate(sends(gradient), received))[0]
 
 

@@ -23,7 +23,7 @@ DEVICE = torch.device("cuda", 0)
 CPU = torch.device("cpu")
 READ, BACK, COPIED, BRANCHED = "number read", "copied to the CPU", "copied to the accelerator", "size known by its numbers alone"
 aten = torch.ops.aten
-# Kernels whose result has a size, or an answer, that only the numbers tell: CUDA waits for them.
+# Kernels with a size or result that depends on the values: CUDA waits for them.
 DEPENDENT = {"nonzero", "masked_select", "_unique2", "unique_dim", "bincount", "equal", "_linalg_check_errors", "unique_consecutive"}
 INDEXED = {"index", "index_put_", "index_put", "_index_put_impl_", "_unsafe_index"}  # by truth values: they are counted first
 OURS = ("/leakage/", "/torch/optim/", "/tests/engine/")
@@ -76,14 +76,14 @@ class Accelerator(TorchFunctionMode):
         return value.untyped_storage()._cdata in self.held
 
     def wait(self, what: str) -> None:
-        """Note what it waits for, and in whose code: of this project, of a test, or of torch's optimisers."""
+        """Note what the CPU waits for, and in which code: of this project, of a test, or of torch's optimisers."""
         frame = sys._getframe(1)
         while frame.f_back and (frame.f_code.co_name.startswith("<") or not any(part in frame.f_code.co_filename for part in OURS)):
             frame = frame.f_back
         self.waits.add((f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_name}", what))
 
     def take(self, values: Any) -> None:
-        """From now on these lie on the accelerator."""
+        """Let these tensors count as tensors on the accelerator."""
         for value in tree_leaves(values):
             if isinstance(value, Tensor):
                 storage = value.untyped_storage()

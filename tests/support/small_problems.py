@@ -27,7 +27,7 @@ TINY = Part(
 )  # smooth, and its first layer has a bias: one picture is determined
 RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
 SUITED = {"spear": RELU}  # attacks to which another network than TINY belongs
-ELSEWHERE = ("twin_data",)  # ... and those whose tests have networks of their own: tests/attacks/test_gap_family.py
+ELSEWHERE = ("twin_data",)  # ... and attacks with their own test networks: tests/attacks/test_gap_family.py
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "restarts": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
@@ -100,7 +100,7 @@ def of_picture(held: Reference, number: int) -> Reference:
 
 
 def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Lineup:
-    """Who stands beside the experiment's pictures."""
+    """Return the line-up of the experiment's pictures."""
     return draw(origins(experiment, uploads), x, y, seed=experiment.seed)
 
 
@@ -111,12 +111,12 @@ def short(name: str, **fields: bool | float) -> Part:
 
 
 def part(protocol: str, *, clients: int = 3) -> Part:
-    """A protocol with its default fields; one that is laid over others for as many phones as a test has pictures."""
+    """A protocol with its default fields; an aggregation has as many clients as a test has pictures."""
     return Part(id=protocol, fields={"clients": clients} if CATALOG.protocols.get(protocol).is_aggregation else {})
 
 
 def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
-    """The experiment's fields for a protocol; one that is laid over others is laid over FedAvg."""
+    """Return the experiment's fields for a protocol; an aggregation is combined with FedAvg."""
     if CATALOG.protocols.get(protocol).is_aggregation:
         return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
     return {"protocol": part(protocol)}
@@ -127,7 +127,7 @@ def relative(update: Params, reference: Params) -> float:
 
 
 def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
-    """All snapshots of an attack, which is handed the generator that it needs, copied as whoever keeps one must."""
+    """Return copies of all snapshots of an attack, which gets the generator that it needs."""
     attacker = plugin("attack", attack)
     run = attacker.run(with_generator(seen, attacker), generator(seed, "attack"))
     return [replace(moment, x=moment.x.clone(), y=moment.y.clone()) for moment in run]

@@ -39,7 +39,7 @@ from leakage.workers.job import MEMORY, Job
 from leakage.workers.worker import perform
 
 QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20"}
-ME = owner_of("me")  # who is behind the cookie of `look`
+ME = owner_of("me")  # the owner with the cookie of `look`
 GREY = {"psnr": 11.5, "ssim": 0.1}
 
 
@@ -94,7 +94,7 @@ def row(title: str, attacker: str, **found: Any) -> Row:
 
 
 def costing(title: str, psnr: float, *accuracies: float, attacker: str = "both") -> Row:
-    """A row whose accuracies are known."""
+    """A row with known accuracies."""
     found = Cost("LeNet on MNIST, 6 rounds", "", accuracies)
     return row(title, attacker, psnr=psnr, accuracy=found.accuracy, cost=found)
 

@@ -193,7 +193,7 @@ def test_a_newcomer_sees_the_whole_door_and_whoever_has_run_something_a_line(doo
     assert len(told["stories"]) == 12
     assert all(story["lab"].startswith("/?v=1") for story in told["stories"])
     address = {name: str(value) for name, value in at.query_params.items()}
-    assert not door_of(visit(itself=True, **address))["small"]  # a newcomer who reloads
+    assert not door_of(visit(itself=True, **address))["small"]  # a newcomer's reload
     press(at, "network", "wide")
     assert not door_of(at)["small"]
     press_run(at)

@@ -1,4 +1,4 @@
-"""Drawings for one request: two at a time, once for all who ask for it, without delaying other pictures."""
+"""Drawings for one request: two at a time, once for all requests, without delaying other pictures."""
 
 import asyncio
 import threading

@@ -32,7 +32,7 @@ def cluster() -> Iterator[Nodes]:
 
 @pytest.fixture(scope="module")
 def far(tmp_path_factory: pytest.TempPathFactory, written: Path, cluster: Nodes) -> Iterator[Place]:
-    """A place whose dispatcher has its workers on the cluster."""
+    """A place with a dispatcher that has its workers on the cluster."""
     home = furnished(tmp_path_factory.mktemp("far"), written)
     data = write_digits(home / "data")
     if "LEAKAGE_DATA" in os.environ:  # LPIPS looks through what `dispatcher` has, too

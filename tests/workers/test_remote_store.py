@@ -203,7 +203,7 @@ def test_an_error_that_cannot_travel_travels_in_words(store: Store, calls: Remot
 
 @pytest.fixture
 def remote(store: Store, calls: RemoteCalls) -> Iterator[RemoteStore]:
-    """The store from afar, with somebody who does what it asks for. Some exchanges are lost: before anything was done, or after."""
+    """A remote store and a thread that answers its calls. Some exchanges are lost, before or after the call is done."""
     open_calls, over = OpenCalls(), threading.Event()
 
     def answer_calls() -> None:
