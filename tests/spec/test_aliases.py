@@ -13,7 +13,16 @@ from leakage.engine.plugin import described
 from leakage.results.defense_keys import key_today
 from leakage.runs.estimates import timing_key
 from leakage.runs.events import AttackEnd
-from leakage.spec.aliases import EARLIER, EARLIER_PLUGIN_FIELDS, EARLIER_PLUGINS, fields_at_first, fields_today, names_of, settings_today
+from leakage.spec.aliases import (
+    EARLIER,
+    EARLIER_PLUGIN_FIELDS,
+    EARLIER_PLUGINS,
+    PLUGIN_KEYS,
+    fields_at_first,
+    fields_today,
+    names_of,
+    settings_today,
+)
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.fields import KINDS
 from leakage.spec.plugin_menu import menu_entries
@@ -108,6 +117,10 @@ def test_an_earlier_id_is_read_as_todays_and_keeps_the_digest(today: str, earlie
 def test_an_address_may_name_a_plugin_by_its_earlier_id(today: str, earlier: str) -> None:
     address = {KIND_OF[today]: earlier, f"{earlier}.steps": "3", "run": earlier}
     assert settings_today(address) == {KIND_OF[today]: today, f"{today}.steps": "3", "run": earlier}
+
+
+def test_every_kind_of_plugin_has_a_key_of_an_address() -> None:
+    assert set(PLUGIN_KEYS) == {*KINDS, "aggregation"}
 
 
 def test_no_menu_has_an_earlier_id() -> None:
