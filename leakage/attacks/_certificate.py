@@ -1,8 +1,8 @@
-"""The proof that SPEAR found the private pictures, without the truth: the ReLUs that agree with them, and the update that they give.
+"""The proof that SPEAR found the private pictures, without the truth: by the ReLUs that agree with them, and by their replayed update.
 
 D = U Q diag(s) with dL/db = D 1, and G = D X. If X entered the layer, then (W x_i + b)_j > 0 exactly where D_ji is not 0.
 That tests this layer alone: the ReLUs may also agree with pixels at a wrong scale, or where a step before the layer was read wrongly. So
-the attacker replays the client with these pictures, and their whole update has to be the one received.
+the attacker replays the client with these pictures, and their whole update has to equal the received update.
 Source: Dimitrov, Baader, Mueller and Vechev 2024; the replay is ours.
 """
 
@@ -16,7 +16,7 @@ from leakage.attacks._spear_search import GradientSpectrum
 from leakage.engine.core import Observation
 from leakage.engine.tensor_names import OF
 
-APART = 1e-3  # least sine of the angle between a direction and the span of those chosen before
+APART = 1e-3  # least sine of the angle between a direction and the span of the directions chosen before
 BELIEVED = 0.75  # a picture is shown if at least this fraction of the units agrees with it
 PROVED = 0.99  # a picture can be proved if at least this fraction agrees; with a wrong picture about half agree at random
 SWEEPS = 2  # how many times `exchange` goes through all pictures at most
@@ -90,7 +90,7 @@ class BatchDirections:
 
     @property
     def sure(self) -> Tensor:
-        """Which pictures the units agree with, (K,) bool; none while a picture is missing, as parts of it may be in all others."""
+        """Which pictures the units agree with, (K,) bool; no picture while one is missing, as parts of it may be in all others."""
         return self.agreement >= PROVED if self.whole else torch.zeros_like(self.believed)
 
     @property
@@ -101,10 +101,10 @@ class BatchDirections:
 
 @dataclass(frozen=True)
 class Proof:
-    """Two measurements that tell from the update alone whether pictures are the private ones.
+    """Two measurements that show, by the update alone, whether pictures are the private ones.
 
     agreed    the number of pictures that the units of the layer agree with
-    distance  ||g(x) - g*|| / ||g*|| between the replayed update of all pictures and the one received
+    distance  ||g(x) - g*|| / ||g*|| between the replayed update of all pictures and the received update
     allowed   the distance that rounding and the noise in the received gradient explain
     """
 
@@ -114,10 +114,16 @@ class Proof:
 
     @staticmethod
     def of(seen: Observation, cut: GradientSpectrum, now: BatchDirections, loss: float) -> "Proof":
-        """Measure the pictures of the directions `now`, whose squared relative distance from the received update is `loss`.
+        """Return the proof of the pictures that belong to the directions `now`.
 
         Computing the pictures and replaying them may cost half of the digits. The noise in every entry of the update is estimated by the
         root mean square of G beyond its rank. The pictures read from the update carry that noise too, so MOVED times as much is allowed.
+
+        Args:
+            seen: what the attacker observed.
+            cut: the spectrum of the layer's gradient.
+            now: the chosen directions.
+            loss: the squared relative distance between the replayed update of the pictures and the received update.
         """
         update = [value for name, value in seen.as_gradient().items() if OF not in name]
         length = float(torch.stack([value.square().sum() for value in update]).sum().sqrt())
@@ -126,7 +132,7 @@ class Proof:
 
     @property
     def replayed(self) -> bool:
-        """Whether the replayed update of the pictures is the one received."""
+        """Whether the replayed update of the pictures equals the received update, up to `allowed`."""
         return self.distance <= self.allowed
 
     @property
@@ -136,7 +142,7 @@ class Proof:
 
 
 def independent_indices(found: Tensor) -> list[int]:
-    """Return the indices of the directions (rank, K) that are linearly independent of the ones taken before them."""
+    """Return the indices of directions (rank, K), in their order, that are linearly independent of the directions taken before."""
     indices: list[int] = []
     base = found.new_zeros(len(found), 0)
     for index, q in enumerate(found.T):
@@ -153,7 +159,7 @@ def exchange(layer: Layer, found: Tensor, indices: list[int]) -> list[int]:
     Args:
         layer: the layer that the directions belong to.
         found: all directions, (rank, K).
-        indices: the indices of those that are chosen; a direction whose picture the units agree with stays.
+        indices: the indices of the chosen directions; a direction stays chosen if the units agree with its picture (PROVED).
     """
     zeros = layer.cut.zeros(found)
     best = layer.agreement(found[:, indices], zeros[:, indices])

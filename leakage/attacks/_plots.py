@@ -1,4 +1,4 @@
-"""Small plots that stand beside a guess: numbers as columns, and the path of alpha."""
+"""Small plots beside a guess: numbers as columns, and the path of alpha."""
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
 
 
 def columns(heights: Tensor, marked: Tensor) -> Tensor:
-    """Draw heights (N,) from 0 to 1 as columns, those that are `marked` (N,) in a warm colour: (1, 3, SIDE, SIDE)."""
+    """Draw heights (N,) from 0 to 1 as columns, the `marked` (N,) ones in a warm colour, as a picture (1, 3, SIDE, SIDE)."""
     indices = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
     filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[indices].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
     colour = torch.where(marked[indices][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
@@ -26,14 +26,14 @@ def logarithmic(values: Tensor, decades: float) -> Tensor:
 
 
 def spectrum_view(cut: GradientSpectrum) -> dict[str, Tensor]:
-    """Draw the singular values as columns, the ones that stand for pictures marked."""
+    """Draw the singular values as columns; those that stand for pictures are marked. Return the plot by its title."""
     some = cut.values[: max(3 * cut.rank, SIDE // 3)]
     name = f"Singular values, over {DECADES} decades: {cut.rank} stand out, as many as pictures"
     return {name: columns(logarithmic(some, DECADES), torch.arange(len(some)) < cut.rank)}
 
 
 def zeros_view(cut: GradientSpectrum, q: Tensor) -> dict[str, Tensor]:
-    """Draw a histogram of the sizes of D's entries over decades; the zeros are the first column, and marked."""
+    """Draw a histogram of the sizes of D's entries over decades, the zeros as a marked first column. Return the plot by its title."""
     entries, zero = cut.left @ q, cut.zeros(q)
     indices = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
     indices[zero.flatten()] = 0

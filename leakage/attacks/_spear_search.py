@@ -18,23 +18,23 @@ from leakage.engine.core import generator
 DIGITS = 1e-7  # singular values below this fraction of the largest are rounding
 BEYOND = 8  # singular values computed in addition to one for each picture: they measure rounding and noise
 LARGE, SKETCH = 1024, 512  # a matrix with more rows than LARGE is replaced by SKETCH random mixtures of its columns
-STARTS, STEPS, ROUNDS = 64, 250, 40  # of `descend`
+STARTS, STEPS, ROUNDS = 64, 250, 40  # starting points of `descend` in each round, steps of each, and the most rounds
 STEP, FALL = 0.3, 0.965  # the length of the first step, and the factor from each step to the next
 DECIDE = 0.12  # a direction is refined by this fraction of the rows: the smallest ones along it
 SPARSE = 0.15  # the least fraction of zeros of a picture's direction
 SAME = 1e-3  # two directions with |cosine| above 1 - SAME count as equal: noise moves them
 ROUNDING = 1e-13  # an entry below this fraction of the largest counts as zero in any case
 SURE = 6.0  # an entry below so many standard deviations of the noise counts as zero
-SAMPLES, TOGETHER = 50_000, 1000  # of `sample`: how many at most, and how many at a time
+SAMPLES, TOGETHER = 50_000, 1000  # the most samples of `sample`, and how many are drawn at a time
 MOST = 4  # times the rank: how many directions are kept
 
 
 @dataclass(frozen=True)
 class GradientSpectrum:
-    """G (m, n), cut where its singular values fall into rounding or noise.
+    """The singular values and vectors of G (m, n), cut where the singular values are rounding or noise.
 
     values   all singular values, falling: (min(m, n),); approximate for a G of more than LARGE rows and columns: (SKETCH,)
-    left     the first of its left singular vectors, (m, rank)
+    left     the first left singular vectors, (m, rank)
     right    left^T G, (rank, n)
     noise    the root mean square of the entries of G - left right
     full     how many singular values are more than rounding
@@ -92,8 +92,8 @@ def rank_of(values: Tensor, shape: torch.Size, noise: float) -> int:
 
     Args:
         values: singular values of a matrix, falling.
-        shape: of that matrix.
-        noise: standard deviation of the noise in each of its entries.
+        shape: the shape of the matrix.
+        noise: standard deviation of the noise in each entry of the matrix.
 
     The threshold for noise is lambda(beta) sqrt(n) noise for sides m <= n, beta = m / n. Source: Gavish and Donoho 2014.
     """
@@ -111,10 +111,10 @@ def mixtures(count: int) -> Tensor:
 def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """Find sparse directions by descent; yield after every round all directions (rank, K) found so far, the sparsest first.
 
-    The descent minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of them are rows
-    U_j, which lie close to sparse directions already; the others are random, and every second of these is orthogonal to the directions
-    found.
-    Unlike the paper, which has `sample`: the number of samples that it needs doubles with every picture.
+    The descent minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of the points are
+    rows U_j, which lie close to sparse directions already; the others are random, and every second random point is orthogonal to the
+    directions found.
+    Unlike the paper, which samples (`sample`): there the number of samples doubles with every picture.
     """
     if cut.rank == 1:
         yield cut.left.new_ones(1, 1)
@@ -155,7 +155,7 @@ def sample(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
 
 
 def refine(cut: GradientSpectrum, rows: Tensor, q: Tensor) -> Tensor:
-    """Return the direction (rank,) near q that minimizes the rows which are smallest along q."""
+    """Return the direction (rank,) that minimizes ||rows q'|| over the rows that are smallest along q (rank,)."""
     few = (rows @ q).abs().argsort()[: max(int(DECIDE * len(rows)), 2 * cut.rank)]
     return narrowest(rows[few])
 
@@ -167,9 +167,9 @@ def narrowest(rows: Tensor) -> Tensor:
 
 
 def add_directions(cut: GradientSpectrum, found: Tensor, new: Tensor) -> Tensor:
-    """Add to the directions `found` (rank, K) the sparse ones among `new` (rank, N); return all distinct ones, the sparsest first.
+    """Return the distinct directions among `found` (rank, K) and the sparse ones of `new` (rank, N), the sparsest first.
 
-    Each new direction is recomputed as the one that is orthogonal to all rows where it is 0.
+    Each new direction is recomputed as the direction that is orthogonal to all rows where it is 0.
     """
     alive = cut.alive()
     zeros = cut.zeros(new)[alive]

@@ -1,4 +1,4 @@
-"""The sentences with which SPEAR judges its answer, or explains why it has none."""
+"""The sentences in which SPEAR says how far its answer is proved, or why it has no answer."""
 
 import math
 
@@ -46,19 +46,19 @@ def percent(fraction: float) -> str:
 
 
 def counted(number: int) -> str:
-    """Return a number of pictures in words, in the singular or plural."""
+    """Return a number of pictures as a phrase: "1 picture" or "3 pictures"."""
     return "1 picture" if number == 1 else f"{number} pictures"
 
 
 def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, proof: Proof | None, *, raw: bool = False) -> str:
-    """Describe in sentences how far the attack's answer is proved.
+    """Return sentences that say how far the attack's answer is proved.
 
     Args:
         seen: what the attacker observed.
-        name: of the layer.
+        name: the name of the layer.
         layer: the layer with the spectrum of its gradient.
         now: the directions that the search has chosen.
-        proof: of the pictures; None if features were found, as nothing proves a picture then.
+        proof: the proof of the pictures; None if features were found, as nothing proves a picture then.
         raw: whether pixels enter the layer as they are.
     """
     rank, full, count = layer.cut.rank, layer.cut.full, seen.batch.size
@@ -87,6 +87,6 @@ def verdict(seen: Observation, name: str, layer: Layer, now: BatchDirections, pr
     return " ".join(sentences)
 
 
-def sentence_of(words: str) -> str:
-    """Return a sentence with a capital letter at its beginning."""
-    return words[:1].upper() + words[1:]
+def sentence_of(text: str) -> str:
+    """Return the text with a capital letter at its beginning."""
+    return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""SME: many local steps taken for one, at weights somewhere between those sent out and those that came back."""
+"""SME: the attack takes many local steps for a single step, at weights between those that the client received and those it ended with."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ class SME(Attack):
     """argmin over x in the box and alpha in [0, 1] of 1 - cos(grad L(w_alpha; x, y), w_0 - w_T) + tv_weight TV(x), by Adam on both.
 
     w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that the client received and w_T that it ended with; the gradient of
-    alpha is sum <d loss / d w_alpha, w_T - w_0>. `per_layer`: every layer has an alpha of its own. All pictures are guessed at once, so
+    alpha is sum <d loss / d w_alpha, w_T - w_0>. With `per_layer` there is an alpha for every layer. All pictures are guessed at once, so
     that a step costs one gradient of the batch, however many local steps the client took: their number, size and order are not used.
-    Of several phones added up w_T is the mean; of FedADMM it is the model that the server works out. BatchNorm's stored statistics are
-    those of the model: clients here do not change them. Both step sizes fall tenfold after 3/8, 5/8 and 7/8 of the steps.
-    With alpha fixed at 0 it is Inverting Gradients on the mean gradient, without the sign. Protections are not imitated.
+    For a sum over several clients, w_T is their mean; for FedADMM it is the client's model, which the server computes. BatchNorm's stored
+    statistics are those of the model: clients here do not change them. Both step sizes fall tenfold after 3/8, 5/8 and 7/8 of the steps.
+    With alpha fixed at 0 this is Inverting Gradients on the mean gradient, without the sign. Protections are not imitated.
     Source: Zhu, Yao and Blaschko 2023; Adam on alpha, its step size and the TV weight as in their code.
     """
 
@@ -61,19 +61,19 @@ class SME(Attack):
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels, note = labels_of(seen, self.label_rule)
-        between = Between(seen, alpha_start=self.alpha_start, per_layer=self.per_layer)
+        surrogate = SurrogateModel(seen, alpha_start=self.alpha_start, per_layer=self.per_layer)
         whole = {name: g for name, g in seen.as_gradient().items() if OF not in name}  # of all clients together: one model in between
         received, replay = replace(seen.received, update=whole), replace(seen.replay, to_gradient=lambda update: update)
         goal = goal_of(replace(seen, received=received, replay=replay), "cosine")
         match, path = goal.distance, list[Tensor]()
 
         def matched(x: Tensor) -> Tensor:
-            """Compute the distance (1,) between the gradient of a guess (1, B, C, H, W) at w_alpha and the received one."""
-            path.append(between.clamped())
-            return match({name: g.unsqueeze(0) for name, g in between.gradient(x[0], labels).items()})
+            """Compute the distance (1,) between the gradient of a guess (1, B, C, H, W) at w_alpha and the received gradient."""
+            path.append(surrogate.clamp_alpha())
+            return match({name: g.unsqueeze(0) for name, g in surrogate.gradient(x[0], labels).items()})
 
         descent = Descent(steps=self.steps, step_size=self.step_size, signed=False, latent_step=self.alpha_step, floor=goal.floor)
-        latents = {**seen.knowledge.latents, **({"alpha": between.alpha} if self.alpha_step else {})}
+        latents = {**seen.knowledge.latents, **({"alpha": surrogate.alpha} if self.alpha_step else {})}
         with_alpha = replace(seen, knowledge=replace(seen.knowledge, latents=latents))
         z, begin_note = with_examples(seen, start("normal", seen, rng).unsqueeze(0), labels)
         note |= begin_note | goal.note
@@ -86,27 +86,30 @@ class SME(Attack):
             yield replace(now, note={**now.note, **note}, views=views)
 
 
-class Between:
-    """The model between the one sent out and the one that came back, at alpha: (1,), or (layers,)."""
+class SurrogateModel:
+    """The model with weights between those that the client received (alpha 0) and those that it ended with (alpha 1).
+
+    `alpha` is (1,), or (layers,) if `per_layer`.
+    """
 
     def __init__(self, seen: Observation, *, alpha_start: float, per_layer: bool) -> None:
         self.client, ended = gradient_client(seen.model), seen.replay.client_weights()
         self.received = {name: value.detach() for name, value in seen.received.weights.items()}
         self.moved = {name: ended[name] - value for name, value in self.received.items()}  # w_T - w_0
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in ended)) if per_layer else []
-        self.place = {name: layers.index(name.rpartition(".")[0]) if per_layer else 0 for name in ended}
+        self.alpha_index = {name: layers.index(name.rpartition(".")[0]) if per_layer else 0 for name in ended}
         self.alpha = torch.full((len(layers) or 1,), alpha_start, device=seen.device, dtype=seen.dtype).requires_grad_()
 
     def weights(self) -> Params:
         """Compute w_alpha, differentiable in alpha."""
-        return {name: value + self.alpha[self.place[name]] * self.moved[name] for name, value in self.received.items()}
+        return {name: value + self.alpha[self.alpha_index[name]] * self.moved[name] for name, value in self.received.items()}
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:
         """Compute grad L(w_alpha; x, y), differentiable in x (B, C, H, W) and in alpha."""
         return self.client(self.weights(), x, y, {})[0]
 
-    def clamped(self) -> Tensor:
-        """Clamp alpha to [0, 1] in place; return a copy."""
+    def clamp_alpha(self) -> Tensor:
+        """Clamp alpha to [0, 1] in place, and return a copy of it."""
         with torch.no_grad():
             self.alpha.clamp_(0, 1)
         return self.alpha.detach().clone()

@@ -1,4 +1,4 @@
-"""SPEAR: a whole batch from one gradient, exactly, with a proof that needs no truth."""
+"""SPEAR: the attack computes a whole batch exactly from one gradient, and proves the pictures without the truth."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -35,10 +35,11 @@ class SPEAR(Attack):
     columns of Q are the directions q for which U q has the most zeros (`attacks/_spear_search.py`). The bias's gradient D 1 gives their
     scales, and X = D^+ G. Two measurements prove the pictures without the truth (`attacks/_certificate.py`). Lambda is the fraction of
     units with (W x_i + b)_j > 0 exactly where D_ji is not 0; at random it is about a half. The replayed update of the pictures has to be
-    the one received. The pictures are called proved only if both hold. The attack needs no label and no prior. The noise in the smaller
-    singular values decides which entries count as zero. The sum over several clients has the form D X again: it is one larger batch, and
-    which client a picture belongs to stays hidden.
-    If the layer is not the first, X are features: the attack then searches pictures with these features, by 1 - cosine and total variation.
+    the received update. The pictures are called proved only if both hold. The attack needs no label and no prior. The noise in the smaller
+    singular values decides which entries count as zero. The sum over several clients has the form D X again: it is a larger batch, and does
+    not show to which client a picture belongs.
+    If the layer is not the first, X are features: the attack then searches for pictures with these features, by 1 - cosine and total
+    variation.
     Unlike the paper: descent on the sphere in place of samples by default; a cut of the singular values that withstands noise (Gavish and
     Donoho 2014); candidates exchanged by lambda; features of later layers.
     Source: Dimitrov, Baader, Mueller and Vechev 2024.
@@ -95,7 +96,7 @@ class SPEAR(Attack):
             yield replace(last, step=step + 1 + last.step, note=note)  # the answer repeats what it is
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
-        """Search directions; yield after every round the best choice so far, until all units agree or IDLE rounds improve nothing."""
+        """Search for directions; yield the best choice so far after every round, until all units agree or IDLE rounds improve nothing."""
         idle, rank = 0, layer.cut.rank
         now = BatchDirections(layer.cut.left.new_zeros(rank, 0), torch.zeros(0))
         for found in SEARCHES[self.search](layer.cut, rng):
@@ -111,7 +112,10 @@ class SPEAR(Attack):
 
 
 def layer_of(seen: Observation, read_layer: ReadLayer) -> Layer:
-    """Return the layer with the spectrum of its gradient; raise DoesNotApplyError for a gradient of 0 and for too many pictures."""
+    """Return the layer with the spectrum of its gradient.
+
+    Raises DoesNotApplyError if the gradient is 0, or if there are as many pictures as units or inputs.
+    """
     gradient = seen.as_gradient()
     weight_gradient, d = (received(gradient, f"{read_layer.name}.{part}") for part in ("weight", "bias"))
     if not weight_gradient.any():
@@ -124,16 +128,16 @@ def layer_of(seen: Observation, read_layer: ReadLayer) -> Layer:
 
 
 def arrange_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Tensor) -> Snapshot:
-    """Arrange the pictures that were found as a batch, and replay it; the places without a picture are grey.
+    """Return a Snapshot of the found pictures, arranged as a batch; a picture that was not found is grey.
 
-    Granted labels decide the order of the pictures. Without them each picture gets the label that the last layer's gradient shows for it;
-    grey pictures keep `labels`.
+    Granted labels decide the order of the pictures. If no labels are granted, each found picture gets the label that the last layer's
+    gradient shows for it, and grey pictures keep `labels`.
 
     Args:
         seen: what the attacker observed.
-        pixels: the pictures found, (P, n).
-        labels: of the batch, (B,).
-        sure: which of the pictures the units agree with, (P,) bool.
+        pixels: the found pictures, (P, n).
+        labels: the labels of the batch, (B,).
+        sure: which of the found pictures the units agree with, (P,) bool.
     """
     x = grey_pictures(seen)
     labels, proved = labels.clone(), torch.zeros(seen.batch.size, dtype=torch.bool)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from small_problems import CATALOG, GRANTED, LABELS, TINY, altered, moments, observed, smooth
 
-from leakage.attacks.sme import Between
+from leakage.attacks.sme import SurrogateModel
 from leakage.engine.core import Observation
 from leakage.engine.matching import distance
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -19,7 +19,7 @@ def fedavg(steps: int, rate: float = 0.1, **fields: float) -> Part:
 
 def far(seen: Observation, x: torch.Tensor, alpha: float) -> float:
     """1 - cos(grad L(w_alpha; x), w_0 - w_T)."""
-    gradient = Between(seen, alpha_start=alpha, per_layer=False).gradient(x, LABELS[: len(x)])
+    gradient = SurrogateModel(seen, alpha_start=alpha, per_layer=False).gradient(x, LABELS[: len(x)])
     moved = {name: value.detach() - seen.replay.client_weights()[name] for name, value in seen.received.weights.items()}
     return float(distance("cosine", moved)({name: g.detach().unsqueeze(0) for name, g in gradient.items()})[0])
 
@@ -49,7 +49,7 @@ def test_of_a_quadratic_loss_gradient_and_movement_are_parallel(eigenvalues: tup
     seen = altered(observed(smooth().double()), weights={"w": begun}, client_weights=lambda: {"w": w})
 
     def cosine(alpha: float) -> float:
-        here = Between(seen, alpha_start=alpha, per_layer=False).weights()["w"].detach()
+        here = SurrogateModel(seen, alpha_start=alpha, per_layer=False).weights()["w"].detach()
         return float(torch.cosine_similarity(hessian @ (here - best), begun - w, dim=0))
 
     found = [cosine(alpha) for alpha in torch.linspace(0, 1, 1001).tolist()]
@@ -60,7 +60,7 @@ def test_of_a_quadratic_loss_gradient_and_movement_are_parallel(eigenvalues: tup
 def test_the_gradient_of_alpha_is_what_central_differences_say(per_layer: bool) -> None:
     x, guess = smooth(2).double(), smooth(2, seed=1).double()
     seen = observed(x, protocol=fedavg(10, 0.3), assume=GRANTED)
-    between, h = Between(seen, alpha_start=0.4, per_layer=per_layer), 1e-5
+    between, h = SurrogateModel(seen, alpha_start=0.4, per_layer=per_layer), 1e-5
     match = distance("cosine", seen.as_gradient())
 
     def loss() -> torch.Tensor:
