@@ -34,7 +34,7 @@ class GIFD(GenerativeAttack):
     title = "Guess and compare stage by stage (GIFD)"
     short = "GIFD"
     plain = "Lets a trained generator find the picture roughly, then corrects what it generates from the inside, layer after layer."
-    hint = "Tell it how strong the noise is. Then it stops correcting before it shows the noise. The first stages know most."
+    hint = "Set how strong the noise is: then it stops correcting before the noise shows. Early stages rely most on what was learned."
     source = "https://arxiv.org/abs/2308.04699"
     way = "Generate from a few numbers, then correct the picture."
     loss_name = "cosine gradient distance"
@@ -55,7 +55,7 @@ class GIFD(GenerativeAttack):
     stages: int = param(4, 1, 5, "How many stages to search after that.")
     stage_steps: int = param(150, 1, 10000, "Optimiser steps of each stage.")
     stage_step_size: float = param(0.03, 0.0001, 10, "How far one step moves a feature at first.")
-    radius: float = param(0.1, 0, 1000, "How far a stage may go from where it begins, as a share of its features' sum of sizes (L1).")
+    radius: float = param(0.1, 0, 1000, "How far features may move in a stage, as a fraction of the sum of their sizes at its start (L1).")
     tv_weight: float = param(0.001, 0, 10, "How strongly smooth pictures are preferred in the stages (weight of the total variation).")
     label_rule: str = rule_field()
 

@@ -52,7 +52,7 @@ class GradInversion(Attack):
     bn_weight: float = param(0.1, 0, 10, "How strongly the granted BatchNorm statistics are matched; without them it does nothing.")
     group_weight: float = param(0.01, 0, 10, "How strongly the seeds are drawn towards their mean.")
     reach: int = param(0, 0, 32, "By how many pixels at most seeds are shifted onto each other before they are compared (registration).")
-    noise: float = param(0.01, 0, 1, "Random push on every pixel, as a share of the step size, against getting stuck.")
+    noise: float = param(0.01, 0, 1, "Random change of every pixel, as a fraction of the step size, against getting stuck.")
     signed: bool = flag(True, "Use only the sign of each pixel's gradient.")
     distance: str = choice("cosine", ("cosine", "squared"), "How two gradients are compared.")
     label_rule: str = rule_field()

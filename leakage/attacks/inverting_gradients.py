@@ -71,7 +71,10 @@ class InvertingGradients(Attack):
     layers: str = choice("all", LAYERS, "Which tensors of the gradient are compared.")
     layer_weights: str = choice("equal", WEIGHTS, "Whether early layers count more than late ones.")
     polish: int = param(
-        0, 0, 300, "L-BFGS steps at the end, from its answer; behind errors of unknown size once more. Smoothness is weighed by their size."
+        0,
+        0,
+        300,
+        "L-BFGS steps from the answer, twice as many behind errors of unknown size. Their size sets the weight of smoothness.",
     )
     label_rule: str = rule_field()
 

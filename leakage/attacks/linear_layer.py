@@ -65,8 +65,8 @@ class LinearLayer(Attack):
     strongest = {}
     fits = {"model": ("mlp", "fcn3")}
 
-    estimate: str = choice("least squares", ESTIMATES, "How the copies of the picture, one in every row of the gradient, become one.")
-    threshold: float = param(1e-12, 0, 1, "Rows whose bias's gradient is below this share of the largest are left out.")
+    estimate: str = choice("least squares", ESTIMATES, "How the copies of the picture, one in every row of the gradient, are combined.")
+    threshold: float = param(1e-12, 0, 1, "Rows with a bias gradient below this fraction of the largest are left out.")
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:

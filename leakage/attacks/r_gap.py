@@ -78,7 +78,7 @@ class RGap(Attack):
     system: str = choice(
         BALANCED,
         SYSTEMS,
-        "How each layer is solved: well scaled in float64, as the authors' code does it, or together with those below where it is short.",
+        "How each layer is solved: well scaled in float64, as in the authors' code, or, with too few equations, with the layers below it.",
     )
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:

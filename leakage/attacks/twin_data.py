@@ -19,7 +19,7 @@ OTHER = "No twin is shown: replayed, the gradients of the two pictures are {:.2g
 ENDED = "Two pictures, one gradient. Started {:.2g} % away from the twin, the search ended {:.2g} % away."
 LARGE = "A gradient of {:,} numbers is too long for Gauss-Newton steps: L-BFGS searches instead, and sticks at kinks before it arrives."
 OF_ONE = "A twin is worked out for one picture; of several R-GAP finds one mixture only. Choose a batch of 1."
-NONE = "There is one explanation of this gradient only, so no twin. A twin needs the label that the network says itself."
+NONE = "There is one explanation of this gradient only, so no twin. A twin needs the label that the network itself predicts."
 NEVER = "This network's gradients have one explanation each, so no twin: it has {}. Choose one output without biases, ReLU, no hinge loss."
 
 
@@ -40,7 +40,7 @@ class TwinData(Attack):
     title = "Solve for a second picture with the same gradient (twin data)"
     short = "Twin data"
     plain = "Finds a second picture that would have sent exactly the same gradient: a search can end at either."
-    hint = "Choose net A, one output, its label as it says itself. Both send the same; the second is often far too bright."
+    hint = "Choose net A and one output (label = its own prediction). Both pictures send the same; the second is often far too bright."
     source = "https://arxiv.org/abs/2010.07733"
     reads_labels = True
     way = "Solve both ways; then search from the second."
@@ -53,7 +53,7 @@ class TwinData(Attack):
         "How DLG's distance is minimised. L-BFGS is DLG's own; at kinks of the network it sticks.",
     )
     steps: int = param(24, 1, 2000, "Steps of the search, started near the twin. It ends early when it has arrived.")
-    noise: float = param(0.01, 0, 1, "Noise added to the twin before the search starts, as a share of its own deviation.")
+    noise: float = param(0.01, 0, 1, "Noise added to the twin before the search starts, as a fraction of the twin's deviation.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
         labels_of(seen, "best")  # raises where R-GAP could not read the label
