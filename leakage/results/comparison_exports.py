@@ -8,6 +8,7 @@ from PIL import Image, ImageDraw
 from leakage.data.images import saved
 from leakage.results import comparison_report
 from leakage.results.exports import GAP, WIDE, Download, table
+from leakage.results.slides import wrapped
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
@@ -15,6 +16,7 @@ from leakage.spec.words import INAPPLICABLE
 
 COLUMN = 192  # screen pixels of a variant's pictures; fewer if the whole would become wider than exports.WIDE
 LINE = 14  # screen pixels of a line of text
+INK = ImageDraw.Draw(Image.new("RGB", (1, 1)))  # measures text
 SCORES = ["psnr", "ssim", "lpips", "rank", "label_accuracy", "epsilon", "accuracy"]
 COST = ["accuracy_of", "accuracy_seeds", "accuracy_difference", "epsilon_training", "epsilon_training_sampled"]
 GREY = ["psnr", "ssim", "lpips", "rank"]
@@ -65,7 +67,8 @@ def _pictures(variants: list[VariantResult], _known: Catalog) -> Download | None
 def _column(variant: VariantResult, side: int) -> Image.Image:
     pictures = [_fitted(picture, side) for picture in (variant.private, variant.guess) if picture]
     psnr = [] if variant.row.psnr is None else [f"{variant.row.psnr:.1f} dB"]
-    lines = [*_wrapped(variant.row.name, side), *psnr, *_wrapped(comparison_report.outcome_words(variant.row), side)]
+    name, outcome = (wrapped(words, side, INK.textlength) for words in (variant.row.name, comparison_report.outcome_words(variant.row)))
+    lines = [*name, *psnr, *outcome]
     tall = sum(picture.height + GAP for picture in pictures)
     column = Image.new("RGB", (side, tall + LINE * len(lines) + GAP), "white")
     for number, picture in enumerate(pictures):
@@ -81,16 +84,6 @@ def _fitted(picture: Image.Image, side: int) -> Image.Image:
     scale = side // picture.width or side / picture.width
     size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
     return picture.resize(size, Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.BOX)
-
-
-def _wrapped(text: str, wide: int) -> list[str]:
-    """Split a text into lines that fit the width in pixels; a word that is too long gets a line, which the column cuts off."""
-    ink = ImageDraw.Draw(Image.new("RGB", (1, 1)))
-    lines = [""]
-    for word in text.split():
-        longer = f"{lines[-1]} {word}".strip()
-        lines = [*lines[:-1], longer] if not lines[-1] or ink.textlength(longer) <= wide else [*lines, word]
-    return lines
 
 
 MAKERS: dict[str, Callable[[list[VariantResult], Catalog], Download | None]] = {

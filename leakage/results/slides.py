@@ -1,7 +1,7 @@
 """A run as a picture for a slide, and as a small animation that every presentation program plays: pictures, score, verdict, settings."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -98,7 +98,7 @@ def png(slide: Slide, *, small: bool = False) -> bytes:
     _line(pen, (big + 40, 698), slide.word[:1].upper() + slide.word[1:], _Type(40, tone, bold=True))
     _line(pen, (big + 40, 752), f"{of}; a grey picture: {_decibel(slide.grey)}", _Type(28, SOFT), wide=WIDTH - 100 - big)
     pen.rectangle((0, 812, WIDTH, HEIGHT), fill=WELL)
-    for number, words in enumerate(_wrapped(slide.settings, 24, WIDTH - 120)[:2]):
+    for number, words in enumerate(wrapped(in_font(slide.settings), WIDTH - 120, _font(24).getlength)[:2]):
         _line(pen, (60, 824 + 34 * number), words, _Type(24, SOFT))
     return saved(page.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE) if small else page, "PNG", optimize=True)
 
@@ -122,7 +122,7 @@ def gif(slide: Slide) -> bytes:
 
 def _page(slide: Slide, still: Still) -> Image.Image:
     """Draw a frame of the animation."""
-    settings = _wrapped(slide.settings, 13, ACROSS - 16)[:3]
+    settings = wrapped(in_font(slide.settings), ACROSS - 16, _font(13).getlength)[:3]
     top, tall = 30, 464 if slide.paired else 226
     page = Image.new("RGB", (ACROSS, top + tall + 34 + 17 * len(settings)), "white")
     pen = ImageDraw.Draw(page)
@@ -277,9 +277,10 @@ def _line(pen: ImageDraw.ImageDraw, at: tuple[int, int], words: str, look: _Type
     return x + length
 
 
-def _wrapped(text: str, size: int, wide: int) -> list[str]:
-    lines, font = [""], _font(size)
-    for word in in_font(text).split():
+def wrapped(text: str, wide: int, length: Callable[[str], float]) -> list[str]:
+    """Split a text into lines of at most `wide` pixels, as `length` measures them; a word that is too long gets a line of its own."""
+    lines = [""]
+    for word in text.split():
         longer = f"{lines[-1]} {word}".strip()
-        lines = [*lines[:-1], longer] if not lines[-1] or font.getlength(longer) <= wide else [*lines, word]
+        lines = [*lines[:-1], longer] if not lines[-1] or length(longer) <= wide else [*lines, word]
     return lines
