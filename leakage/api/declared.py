@@ -60,7 +60,8 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     angle = sqrt(max(0.0, 1 - cosine**2))
     if distance > MISSES and angle > MISSES:
         better = _otherwise(arrival, batch_norm, angle)
-        warnings += [f"The reconstruction explains the update badly: relative distance {distance:.2g}. {words}" for words in _told(better)]
+        badly = f"The reconstruction explains the update badly: relative distance {distance:.2g}."
+        warnings += [f"{badly} {words.capitalize()} a short search already comes to {left:.2g}." for words, left in better.items()]
     elif plain and distance > max(FITS, SHORTER * angle) and (warnings or _length_stays(seen, x, y, distance)):
         better = {"with its length matched": angle}
         warnings += [_length_words(arrival, length)]
@@ -190,10 +191,6 @@ def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, fl
         if left < HALF * angle:
             found[words] = left
     return found
-
-
-def _told(better: dict[str, float]) -> list[str]:
-    return [f"{words.capitalize()} a short search already comes to {left:.2g}." for words, left in better.items()]
 
 
 def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -94,11 +93,7 @@ def _keep_input(model: nn.Module, x: Tensor) -> None:
     before = given._version
     outputs(model, given)
     if given._version != before or not torch.equal(given, x):
-        model.register_forward_pre_hook(_copy_of_input, prepend=True)
-
-
-def _copy_of_input(_model: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
-    return given[0].clone(), *given[1:]
+        model.register_forward_pre_hook(lambda _model, given: (given[0].clone(), *given[1:]), prepend=True)
 
 
 def _always_between_0_and_1(model: nn.Module, x: Tensor) -> bool:

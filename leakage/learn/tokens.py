@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from math import log10, prod
 
-from leakage.learn.lessons import Claim, Lesson
+from leakage.learn.lessons import Lesson
 from leakage.learn.recordings import RunRecording, load
 from leakage.spec.experiment import SpecError
 
@@ -46,16 +46,12 @@ def plain(number: int | float) -> str:
     return f"{int(number):,}" if number == int(number) and (isinstance(number, int) or not number) else f"{number:,}"
 
 
-def claim_words(claim: Claim) -> str:
-    """Format the number of a claim with its unit."""
-    return f"{plain(claim.stated)} {claim.unit}".rstrip()
-
-
 def value_of(token: str, lesson: Lesson) -> str:
     """Return the text that replaces a token; raise SpecError, with lesson and token, if there is no such number."""
     run, dot, name = token.partition(".")
     if not dot and token in lesson.claims:
-        return claim_words(lesson.claims[token])
+        claim = lesson.claims[token]
+        return f"{plain(claim.stated)} {claim.unit}".rstrip()
     if dot and name in OF_A_RECORDING:
         return OF_A_RECORDING[name](load(run))
     raise SpecError(

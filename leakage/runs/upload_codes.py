@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from leakage.runs.connections import Connection, StoreError, is_full
@@ -48,7 +47,7 @@ class UploadCodes:
             if is_full(error):
                 return ""
             raise
-        return "-".join(_groups(code))
+        return "-".join(code[start : start + EACH] for start in range(0, len(code), EACH))
 
     def delete(self, code: str, owner: str) -> Deleted:
         """Delete every run of the uploader that used the upload of this code; `owner` typed the code. Raises CodeError."""
@@ -90,7 +89,3 @@ class UploadCodes:
 
 def _hash(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
-
-
-def _groups(code: str) -> Iterator[str]:
-    return (code[start : start + EACH] for start in range(0, len(code), EACH))

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -138,12 +139,7 @@ def _column(values: Sequence[float | None] | None, x: Tensor) -> Tensor:
 
 
 def _where_it_changes(told: Mapping[int, Told]) -> list[tuple[int, Told]]:
-    places = sorted(told)
-    return [(place, told[place]) for place, before in zip(places, [None, *places], strict=False) if _differs(told, place, before)]
-
-
-def _differs(told: Mapping[int, Told], place: int, before: int | None) -> bool:
-    return before is None or told[place]["word"] != told[before]["word"]
+    return [next(group) for _, group in groupby(sorted(told.items()), key=lambda item: item[1]["word"])]
 
 
 def _dict(value: JsonValue) -> dict[str, JsonValue]:

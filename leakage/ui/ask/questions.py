@@ -51,7 +51,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     """Draw the five steps, and return the question and the pictures that the visitor uploaded for it."""
     with forms.card(1, "Whose pictures?"):
         who = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
-        uploads = _own() if who == OWN else []
+        uploads = [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()] if who == OWN else []
         faces = st.container()
     with forms.card(2, "How are they sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
@@ -132,10 +132,6 @@ def _colluding(called: str, clients: int) -> int:
 
 def _kinds() -> dict[str, str]:
     return {**{name: kind.title for name, kind in prepared().ask.kinds.items()}, OWN: "Your own"}
-
-
-def _own() -> list[Picture]:
-    return [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()]
 
 
 def _thumbnails(question: Question, container: Any) -> None:
