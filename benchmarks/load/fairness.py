@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from leakage.runs.fair_order import WINDOW, Had, Served, Waiting, in_order, seconds_had, takes_short_runs_only
+from leakage.runs.fair_order import WINDOW, RecentUse, Served, Waiting, in_order, slot_seconds, takes_short_runs_only
 
 Chooser = Callable[[list[Waiting], list[Served], float], str]
 
@@ -57,8 +57,8 @@ CROWDS = (
 def fair(waiting: list[Waiting], served: list[Served], now: float) -> str:
     """As the store claims today."""
     lately = [Served(one.owner, one.worker, max(one.begun, now - WINDOW), one.ended) for one in served if one.ended > now - WINDOW]
-    seconds = seconds_had(lately)
-    had = {one.owner: Had(seconds.get(one.owner, 0.0), one.begun) for one in served}  # in the order in which they began
+    seconds = slot_seconds(lately)
+    had = {one.owner: RecentUse(seconds.get(one.owner, 0.0), one.begun) for one in served}  # in the order in which they began
     return in_order(waiting, had, now)[0].id
 
 
@@ -85,8 +85,8 @@ def simulate(crowd: Crowd, choose: Chooser, slots: int, *, short_slots: bool) ->
         if run.owner.startswith(crowd.looked_at):
             ended_before = ended_before if waits else sum(one.ended <= now for one in served)
             waits.append(now - run.created)
-        served.append(Served(run.owner, str(slot), now, now + run.asks))
-        heapq.heappush(free, (now + run.asks, slot))
+        served.append(Served(run.owner, str(slot), now, now + run.expected))
+        heapq.heappush(free, (now + run.expected, slot))
     return {"mean_wait_s": statistics.mean(waits), "longest_wait_s": max(waits), "ended_before": ended_before}
 
 

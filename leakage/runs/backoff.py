@@ -1,8 +1,8 @@
-"""Exponential backoff: what keeps failing is tried again after ever longer pauses."""
+"""Exponential backoff: after each failure in a row, the pause before the next try is longer."""
 
 import time
 
-FIRST, MOST = 1.0, 60.0  # seconds
+FIRST, MOST = 1.0, 60.0  # seconds of the first pause, and of the longest
 STEADY = 10.0  # seconds of life after which a process counts as working
 
 
@@ -13,11 +13,11 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        """Forget earlier failures: the next try may be made at once."""
+        """Forget earlier failures, so that the next try may begin at once."""
         self.pause, self.due, self.works = FIRST, 0.0, False
 
     def worked(self) -> None:
-        """Note that what was started works."""
+        """Note that the process that was started works."""
         self.works = True
 
     def failed(self) -> float:
@@ -27,7 +27,7 @@ class Backoff:
         return pause
 
     def ended(self, lived: float) -> None:
-        """Note an end after so many seconds of life: a failure, unless it had worked."""
+        """Note that a process ended after it lived so many seconds: a failure, unless it had worked or lived STEADY seconds."""
         if self.works or lived >= STEADY:
             self.reset()
         else:
@@ -36,9 +36,9 @@ class Backoff:
     @property
     def may_try(self) -> bool:
         """Whether the pause is over."""
-        return self.left <= 0
+        return self.remaining <= 0
 
     @property
-    def left(self) -> float:
-        """Seconds that are left of the pause."""
+    def remaining(self) -> float:
+        """The seconds until the pause is over; negative after it."""
         return self.due - time.monotonic()

@@ -1,4 +1,4 @@
-"""What is wrong with the home folder or its store, which file it is and what to do, in a sentence."""
+"""Errors of the home folder or its store as sentences: the file, what is wrong with it, and the remedy."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from leakage.settings import Settings
 
-ROOM = 65536  # bytes without which SQLite opens no file
+ROOM = 65536  # bytes of free disk that SQLite needs to open a file
 DO = {
     "damaged": (
         "{0} is damaged ({1}). Its runs can be saved as far as they can be read: end the program, and start it again or run "
@@ -34,7 +34,7 @@ class BrokenHomeError(sqlite3.Error, RuntimeError):
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the key of DO that fits this error; an empty string for any other fault.
+    """Return the key of DO that fits an error; "" if none fits.
 
     >>> kind_of(OSError(errno.EROFS, "Read-only file system"))
     'read-only'
@@ -46,7 +46,7 @@ def kind_of(error: BaseException) -> str:
 
 
 def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
-    """Describe what is wrong with the file that the error names, else with `path`; return None for any other fault."""
+    """Return an error with a sentence about the file that `error` names, or else about `path`; None if no sentence of DO fits."""
     if isinstance(error, BrokenHomeError):
         return error
     kind = kind_of(error)
@@ -54,13 +54,13 @@ def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
         return None
     if isinstance(error, OSError):
         return BrokenHomeError(DO[kind].format(error.filename2 or error.filename or path, error.strerror))
-    if kind == "closed" and path.is_file() and not os.access(path.parent, os.W_OK):  # a file could not be made beside it
+    if kind == "closed" and path.is_file() and not os.access(path.parent, os.W_OK):  # SQLite could not create a file beside it
         kind = "read-only"
-    if kind == "disk" and shutil.disk_usage(path.parent).free < ROOM:  # SQLite has the same name for a disk that takes nothing more
+    if kind == "disk" and shutil.disk_usage(path.parent).free < ROOM:  # SQLite reports a full disk with the same error
         kind = "full"
     return BrokenHomeError(DO[kind].format(path, error))
 
 
 def of_the_store(error: BaseException, config: Settings) -> BrokenHomeError | None:
-    """Describe what is wrong with the store of this home; return None for any other fault."""
+    """Return an error with a sentence about the store of a home; None if no sentence of DO fits."""
     return in_plain_words(error, config.store)

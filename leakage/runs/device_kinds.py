@@ -1,11 +1,11 @@
-"""Results of the CPU, of CUDA and of MPS differ in their last digits, and search after search in all: only those of one kind are shared."""
+"""The kind of device in the version of a run: results of CPU, CUDA and MPS differ, so only results of one kind are shared."""
 
 CPU = "cpu"
 ON = " on "
 
 
 def on_device(version: str, kind: str) -> str:
-    """Return the version of a run that is computed on such a device; the CPU adds nothing to it.
+    """Return the version of a run that is computed on a kind of device: with " on KIND" at its end, except for the CPU.
 
     >>> on_device("5f03 untrained", "cuda"), on_device("5f03 untrained on mps", "cpu")
     ('5f03 untrained on cuda', '5f03 untrained')

@@ -1,4 +1,4 @@
-"""How a run ended, in the same sentences on every page, in every file and command. No torch."""
+"""Sentences on how a run ended, for all pages, files and commands. No torch."""
 
 from leakage.runs.event_parts import Ending
 from leakage.runs.events import AttackEnd
@@ -18,26 +18,26 @@ STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancel
 
 
 def ending(how: str, step: int, asked: Experiment) -> Ending:
-    """Describe how an attack ended and at which step; `how`: "answer", "limit", "stopped", "over" or "diverged"."""
+    """Return the ending of an attack with its sentence, which names the step; `how`: "answer", "limit", "stopped", "over" or "diverged"."""
     if how == "answer":
         return Ending(how=how, words="Attack finished")
-    steps = int(asked.attack.fields.get("steps", 0))  # of one start, where there are several; 0: a closed form has none
+    steps = int(asked.attack.fields.get("steps", 0))  # of one start, if the attack has several; 0: a closed form
     at = f", at step {step:,} of {steps:,}" if step <= steps else f", at step {step:,}"
     return Ending(how=how, words=NO_ANSWER.format(HOW[how].format(limit=asked.max_seconds) + (at if steps else "")))
 
 
 def inapplicable(why: str) -> Ending:
-    """Return the ending of an attack that cannot work in its setting: it has no answer, scores or verdict, and does not count as tried."""
+    """Return the ending of an attack that cannot work in its setting, for the reason `why`; such an attack does not count as tried."""
     return Ending(how=INAPPLICABLE, words=WHY.format(why))
 
 
 def why_inapplicable(ending: Ending | None) -> str:
-    """Return why an attack does not apply; "" when it does, or has not ended."""
+    """Return why an attack does not apply to its setting; "" if it applies, or if it has not ended."""
     return ending.words.removeprefix(WHY.format("")) if ending and ending.how == INAPPLICABLE else ""
 
 
 def how_it_stands(run: Run) -> str:
-    """Describe a run's state: how it ended, if it did; why it failed, if it did."""
+    """Describe the state of a run; for a run that has ended, how it ended, and for a failed run the reason."""
     end = run.outcome(AttackEnd) if run.kind == "attack" else None
     if end and end.ending:
         return end.ending.words

@@ -1,4 +1,4 @@
-"""How long a run will take on this machine: before it begins, while it runs, and until it begins."""
+"""Estimates of the time that a run takes on this machine, and of the time until it begins."""
 
 import heapq
 import json
@@ -17,14 +17,14 @@ from leakage.spec.part import FIRST_NAMES
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
 LOADED = 1.5  # the factor from which on a page mentions the load
-ENOUGH = 1.0  # seconds of a run after which its pace is known
+ENOUGH = 1.0  # seconds of a run after which its pace is used
 
 
 def estimate(store: Store, task: Task, known: Catalog) -> float | None:
-    """Estimate the seconds that this task, with defaults filled in, takes; None when nothing is known.
+    """Estimate the seconds that a task with defaults filled in takes; None if nothing is known.
 
-    An attack takes per step what the same attack on the same model took lately, else what the workers measured when they were idle. The
-    time of a rank measurement follows from the sizes of its layers. Of a training nothing is known.
+    The time of a step of an attack is that of the latest runs of the same attack on the same model, or else follows from the speeds that
+    idle workers measured. The time of a rank measurement follows from the sizes of its layers. There is no estimate for a training.
     """
     if isinstance(task, Ranks):
         return task.seconds
@@ -37,9 +37,9 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
 
 
 def load_now() -> float:
-    """Return by which factor the load of the machine lengthens a run that begins now: 1 when a core is free.
+    """Return the factor by which the machine's load lengthens a run that begins now: (load + 1) / cores, at least 1.
 
-    It is (load + 1) / cores, with the kernel's mean over the last minute of processes that run or wait for a core.
+    The load is the kernel's mean number, over the last minute, of processes that run or wait for a core.
     """
     try:
         return max(1.0, (os.getloadavg()[0] + 1) / (os.cpu_count() or 1))
@@ -48,58 +48,63 @@ def load_now() -> float:
 
 
 def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return the seconds of a planned pass, the median over the latest runs with the same timing key; None without any."""
-    found = [
+    """Return the seconds of a planned pass, the median over the latest runs with the same timing key; None if there are no such runs."""
+    seconds = [
         end.seconds / planned(run.experiment_as(Experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
         if (end := run.outcome(AttackEnd)) and end.seconds is not None
     ]
-    return sorted(found)[len(found) // 2] if found else None
+    return sorted(seconds)[len(seconds) // 2] if seconds else None
 
 
 def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return the seconds of a planned pass from what the workers measured of this model with default fields; None without that."""
+    """Return the seconds of a planned pass from the speeds that workers measured; None if the model's fields are not the measured ones."""
     entry = known.models.get(experiment.model.id)
     speeds = (store.note(SPEEDS) or {}).get(entry.id)
-    if not speeds or any(
-        experiment.model.fields.get(field.name, field.default) != field.default
-        for field in entry.fields
-        if field.type != "str" or field.syntax  # a word out of a menu changes little
-    ):
+    relevant = [field for field in entry.fields if field.type != "str" or field.syntax]  # a word out of a menu changes little
+    measured = all(experiment.model.fields.get(field.name, field.default) == field.default for field in relevant)
+    if not speeds or not measured:
         return None
     load = len(experiment.pictures) * experiment.size**2 / 32**2  # in pictures of 32 x 32
-    one, eight = speeds
-    per_replay = max(one + (eight - one) * (load - 1) / 7, one / 2)
+    single, eight = speeds
+    per_replay = max(single + (eight - single) * (load - 1) / 7, single / 2)
     return known.attacks.get(experiment.attack.id).evaluations_per_step * float(per_replay)
 
 
 def waits(store: Store, running: Sequence[Run], waiting: Sequence[Run], slots: int) -> list[float | None]:
-    """Estimate the seconds until each waiting run begins, in this order; None where nothing is known.
+    """Estimate the seconds until each waiting run begins; None where nothing is known.
 
-    Running runs are taken at their present pace. Where that is slower than estimated, others load the machine, and waiting runs will be
-    slower too.
+    Running runs are expected to go on at their present pace. If that is slower than estimated, because of other load on the machine,
+    waiting runs are expected to be slower by the same factor.
+
+    Args:
+        store: the store.
+        running: the running runs.
+        waiting: the waiting runs, in the order in which they will begin.
+        slots: the number of runs that are computed at a time.
     """
     paces = [_at_its_pace(store, run) for run in running]
     loads = [pace[0] / run.estimate for run, pace in zip(running, paces, strict=True) if pace and run.estimate]
     load = sum(loads) / len(loads) if loads else 1.0
-    left = [_left(run, pace, load) for run, pace in zip(running, paces, strict=True)]
-    if None in left:
+    remaining = [_remaining(run, pace, load) for run, pace in zip(running, paces, strict=True)]
+    if None in remaining:
         return [None] * len(waiting)
-    free = [seconds for seconds in (*left, *[0.0] * (slots - len(left))) if seconds is not None]  # when each slot is
+    idle = [0.0] * (slots - len(remaining))
+    free = [seconds for seconds in (*remaining, *idle) if seconds is not None]  # the seconds until each slot is free
     heapq.heapify(free)
-    found = list[float | None]()
+    starts = list[float | None]()
     for run in waiting:
-        found.append(free[0] if free else None)
+        starts.append(free[0] if free else None)
         seconds = _within_limit(run, load)
         if seconds is None:
             free = []
         elif free:
             heapq.heapreplace(free, free[0] + seconds)
-    return found
+    return starts
 
 
-def _left(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
-    """Estimate the seconds that a run still takes: at its present pace, else by its estimate under this load; None without both."""
+def _remaining(run: Run, pace: tuple[float, float] | None, load: float) -> float | None:
+    """Estimate the seconds that a run still takes, at its present pace, or else by its estimate times the load; None without both."""
     if pace:
         return max(0.0, min(pace[0], _limit(run)) - pace[1])
     seconds = _within_limit(run, load)
@@ -121,7 +126,7 @@ def _max_seconds(experiment: str) -> float:
 
 
 def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
-    """Return the seconds that an attack takes in all at its present pace, and those that it has taken; None before its pace is known."""
+    """Return the seconds that an attack takes in all at its present pace, and the seconds so far; None before its pace is known."""
     frame = store.newest_frame(run.id) if run.kind == "attack" else None
     steps = run.experiment_as(Experiment).attack.fields.get("steps") if frame else None
     if not frame or not steps or frame.step < 1 or frame.seconds < ENOUGH:
@@ -130,7 +135,7 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
 
 
 def planned(experiment: Experiment, known: Catalog) -> float:
-    """Return how many passes over the batch the attack replays: steps (or 1) x starts x the client's local epochs, without restarts."""
+    """Return the number of passes over the batch that an attack replays: steps (or 1) x starts x the client's local epochs, no restarts."""
     fields = experiment.attack.fields
     imitates = experiment.assume.adaptive and not known.attacks.get(experiment.attack.id).in_place_of_steps
     epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1
@@ -138,7 +143,7 @@ def planned(experiment: Experiment, known: Catalog) -> float:
 
 
 def timing_key(experiment: Experiment) -> str:
-    """Return a key; runs with equal keys take about equally long per step. An attacker that imitates local steps takes longer."""
+    """Return a key that is equal for experiments with about the same time per step: same attack, model, protocol, attacker and batch."""
     asked = experiment.model_dump(context=FIRST_NAMES)  # as runs of earlier versions have it
     return json.dumps(
         [

@@ -1,4 +1,4 @@
-"""The events of all runs by number, with the pictures of their frames: written as models, read as models or as a page hears them."""
+"""The events of all runs by number, with the pictures of frames: written as models, read as models or as JSON for a page."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,12 +9,12 @@ from leakage.runs.events import FrameEvent, MetaEvent, RunEvent, ThinnedEvent
 from leakage.runs.thin import log_spaced
 
 MAX_FRAMES = 240  # pictures kept per run
-THINNED = 160  # ... and how many remain when there were more
+THINNED = 160  # pictures that remain after a run has exceeded MAX_FRAMES
 E = TypeVar("E", bound=RunEvent)
 
 
 class EventLog:
-    """The part of a Store that holds the events of runs."""
+    """The part of a Store with the events of runs."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -24,7 +24,10 @@ class EventLog:
         return self.database.write_making_room(lambda db: append(db, run, event))
 
     def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
-        """Append a frame with its contact sheet. Beyond MAX_FRAMES the older sheets are thinned to even spacing on a log scale of time."""
+        """Append a frame with its contact sheet, and return its sequence number; 0 when the run has been deleted meanwhile.
+
+        If the run then has more than MAX_FRAMES sheets, THINNED of them are kept, evenly spaced on a log scale of the frame's number.
+        """
 
         def work(db: Connection) -> int:
             self.database.make_sure_of_room(len(png))
@@ -43,42 +46,45 @@ class EventLog:
             " WHERE run = ? AND kind = 'frame') USING (seq) ORDER BY seq",
             (run,),
         )
-        seqs = {row["number"]: row["seq"] for row in rows}  # by a frame's index among all of its run, whether still kept or not
+        seqs = {row["number"]: row["seq"] for row in rows}  # by the number of a frame among all frames of its run
         thin_pictures(db, run, [seqs[number] for number in log_spaced(list(seqs), THINNED)])
 
     def events(self, runs: Iterable[str] | None, since: int, *, most: int = -1) -> list[dict[str, Any]]:
-        """Return the events after number `since` of these runs (None: of all) as a page receives them: stored fields, run, seq and kind.
+        """Return events as JSON for a page: their stored fields, run, seq and kind, and for a frame whether its picture is still kept.
 
-        The first `most` of them, or all. A frame says whether its picture is still kept.
+        Args:
+            runs: the ids of the runs; None: all runs.
+            since: only events with a larger sequence number are returned.
+            most: the largest number of events, from the oldest on; -1: no limit.
         """
-        wanted = None if runs is None else list(runs)
-        where = "" if wanted is None else f"AND e.run IN ({','.join('?' * len(wanted))})"
-        return self._heard(f"e.seq > ? {where}", since, *(wanted or ()), most=most)
+        ids = None if runs is None else list(runs)
+        where = "" if ids is None else f"AND e.run IN ({','.join('?' * len(ids))})"
+        return self._read(f"e.seq > ? {where}", since, *(ids or ()), most=most)
 
     def events_of(self, run: str, *kinds: type[E], most: int = -1) -> list[E]:
-        """Return the events of these kinds, oldest first; the first `most` of them, or all."""
+        """Return a run's events of these kinds, oldest first: the first `most` of them, or all (-1)."""
         models = {kind.kind_name(): kind for kind in kinds}
-        heard = self._heard(f"e.run = ? AND e.kind IN ({','.join('?' * len(models))})", run, *models, most=most)
-        return [models[event["kind"]].model_validate(event) for event in heard]
+        events = self._read(f"e.run = ? AND e.kind IN ({','.join('?' * len(models))})", run, *models, most=most)
+        return [models[event["kind"]].model_validate(event) for event in events]
 
-    def _heard(self, where: str, *values: Any, most: int = -1) -> list[dict[str, Any]]:
+    def _read(self, where: str, *values: Any, most: int = -1) -> list[dict[str, Any]]:
         rows = self.database.read().execute(
             f"SELECT e.*, f.seq AS picture FROM events e LEFT JOIN frames f ON f.seq = e.seq WHERE {where} ORDER BY e.seq LIMIT ?",
             (*values, most),
         )
-        return [_heard(row) for row in rows]
+        return [_json_of(row) for row in rows]
 
     def newest_frame(self, run: str) -> FrameEvent | None:
         """Return the newest frame of an attack; None before its first frame."""
         row = self.database.read().execute("SELECT MAX(seq) AS seq FROM events WHERE run = ? AND kind = 'frame'", (run,)).fetchone()
-        return FrameEvent.model_validate(self._heard("e.seq = ?", row["seq"])[0]) if row["seq"] else None
+        return FrameEvent.model_validate(self._read("e.seq = ?", row["seq"])[0]) if row["seq"] else None
 
     def frames(self, run: str) -> list[FrameEvent]:
         """Return the frames of an attack, oldest first, whether their pictures are kept or not."""
         return self.events_of(run, FrameEvent)
 
     def meta(self, run: str) -> MetaEvent | None:
-        """Return the first event of an attack, which holds what does not change while it runs; None before it began."""
+        """Return the first event of an attack, with the facts that do not change during the run; None before the attack began."""
         return next(iter(self.events_of(run, MetaEvent, most=1)), None)
 
     def last_seq(self) -> int:
@@ -92,7 +98,7 @@ class EventLog:
 
 
 def append(db: Connection, run: str, event: RunEvent) -> int:
-    """Append an event within a transaction; its number, 0 when there is no such run."""
+    """Append an event inside a transaction, and return its sequence number; 0 when there is no such run."""
     row = db.execute(
         "INSERT INTO events (run, kind, body) SELECT id, ?, ? FROM runs WHERE id = ? RETURNING seq", (event.kind, dumps(event.body()), run)
     ).fetchone()
@@ -100,17 +106,17 @@ def append(db: Connection, run: str, event: RunEvent) -> int:
 
 
 def thin_pictures(db: Connection, run: str, keep: Sequence[int]) -> None:
-    """Delete the pictures of a run's frames but those with these numbers, and say so."""
+    """Delete the pictures of a run's frames, except of the frames with the sequence numbers `keep`, and append a ThinnedEvent."""
     db.execute("DELETE FROM frames WHERE run = ? AND seq NOT IN (SELECT value FROM json_each(?))", (run, json.dumps(list(keep))))
     append(db, run, ThinnedEvent(kept=tuple(keep)))
 
 
 def dumps(body: Any) -> str:
-    """Write a value as JSON that every browser can read. Raises ValueError for NaN and infinity."""
+    """Return a value as JSON that every browser can read. Raises ValueError for NaN and infinity."""
     return json.dumps(body, allow_nan=False)
 
 
-def _heard(row: Row) -> dict[str, Any]:
+def _json_of(row: Row) -> dict[str, Any]:
     body = json.loads(row["body"])
     if row["kind"] == "frame":
         body["picture"] = row["picture"] is not None

@@ -1,6 +1,6 @@
-"""The parts of a run's events that have a fixed shape, and how their numbers are kept finite. No torch.
+"""The parts of a run's events that have a fixed shape, with finite numbers only. No torch.
 
-A number that has to be known refuses NaN and infinity; one that may honestly be unknown (`Maybe`) turns them into None.
+A required number refuses NaN and infinity; a number that may be unknown (`Maybe`) becomes None instead.
 """
 
 import math
@@ -12,16 +12,16 @@ from leakage.spec.aliases import verdict_today
 
 
 def finite(value: Any) -> Any:
-    """Return a value with None for every number that is not finite, in lists, tuples and dicts too: JSON knows no infinity."""
+    """Return a value with None in place of every number that is not finite, in lists, tuples and dicts too: JSON has no infinity."""
     if isinstance(value, dict):
-        return {name: finite(one) for name, one in value.items()}
+        return {name: finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(one) for one in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Maybe = Annotated[float | None, BeforeValidator(finite)]  # None: it was not measured, or is no number
-Note = Annotated[dict[str, JsonValue], BeforeValidator(finite)]  # an attack's own words and numbers, under names of its own
+Note = Annotated[dict[str, JsonValue], BeforeValidator(finite)]  # words and numbers that an attack reports, under names that it chooses
 
 
 class EventPart(BaseModel):
@@ -48,7 +48,7 @@ class ReceivedLayer(EventPart):
 
 
 class ReceivedUpdate(EventPart):
-    """What the server received. `norm` is that of the gradient it makes of it, `singles` are strips of single pictures' gradients."""
+    """What the server received; `norm` is that of its gradient, and `singles` are strips of the gradients of single pictures."""
 
     entries: int
     bytes: int
@@ -58,7 +58,7 @@ class ReceivedUpdate(EventPart):
 
 
 class BaselineScores(EventPart):
-    """What a picture that knows nothing scores: PSNR in dB, ranks in the line-up."""
+    """The scores of a picture that does not depend on the private pictures: PSNR in dB, ranks in the line-up."""
 
     psnr: Maybe = None
     mse: Maybe = None
@@ -71,14 +71,14 @@ class BaselineScores(EventPart):
 
 
 class GradientDistances(EventPart):
-    """How far two updates are apart, over all tensors at once."""
+    """The distances between two updates, over all tensors together."""
 
     cosine: Maybe = None
     relative_l2: Maybe = None
 
 
 class FrameScores(GradientDistances):
-    """The scores of a frame, see `Frame` in evaluation/referee.py. What was not measured at this frame was not given and is not sent."""
+    """The scores of a frame, see `Frame` in evaluation/referee.py; scores that were not measured at this frame are left out."""
 
     psnr: Maybe = None
     mse: Maybe = None
@@ -118,23 +118,23 @@ class Ending(EventPart):
 
 
 class LineupFacts(EventPart):
-    """How many pictures stand in the line-up, the true picture among them, and what they show."""
+    """The number of pictures in the line-up, with the private picture, and what they show."""
 
     size: int
     words: str
 
 
 class LpipsFacts(EventPart):
-    """The network that LPIPS looks through, empty where it is off, and why."""
+    """The network of LPIPS, empty if there is no LPIPS, and a sentence with the reason."""
 
     net: str
     words: str
 
 
 class PrivacyBound(EventPart):
-    """Epsilon of differential privacy at `delta` after so many uses; None where it is above all that says anything.
+    """Epsilon of differential privacy at `delta` after `times` uses; None where epsilon is too large to bound anything.
 
-    whom  what it bounds: one picture, or all that a client holds; and what that depends on
+    whom  the unit that is protected: one picture, or all pictures of a client; and what that depends on
     """
 
     value: Maybe
@@ -146,8 +146,8 @@ class PrivacyBound(EventPart):
 class TrainingPrivacy(EventPart):
     """Epsilon of a whole training at `delta`, for the unit `whom` of one client; None where epsilon is too large to bound anything.
 
-    sampled    were every batch drawn at random: each of the client's pictures with probability `rate` in each of `steps` local steps
-    unsampled  without that assumption, as it was trained: the picture takes part in `uses` steps, one in each pass over the pictures
+    sampled    if every batch were drawn at random: each of the client's pictures with probability `rate` in each of `steps` local steps
+    unsampled  as it was trained: each picture takes part in `uses` steps, one in each pass over the pictures
     """
 
     sampled: Maybe
@@ -160,17 +160,19 @@ class TrainingPrivacy(EventPart):
 
 
 class NoiseCount(EventPart):
-    """Directions of a picture that stand out of noise, which is `share` times as long as the gradient."""
+    """The number of directions of a picture that exceed noise with `share` times the norm of the gradient."""
 
     share: float
     directions: int
 
 
 class GradientRank(EventPart):
-    """Rank and condition of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py.
+    """Rank and condition number of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py.
 
-    directions  of the picture that were tried: all pixel values, or fewer random ones; exact: no sketch of the gradient's numbers
-    sent        numbers of the gradient
+    unknowns    the number of pixel values of the picture
+    directions  the number of directions of the picture that were measured: all pixel values, or fewer random directions
+    sent        the number of values of the gradient
+    exact       whether the whole gradient was used, rather than a random projection
     """
 
     rank: int
@@ -183,5 +185,5 @@ class GradientRank(EventPart):
 
     @property
     def short(self) -> bool:
-        """Whether the gradient leaves directions of this picture open, to first order: more were tried than move it."""
+        """Whether the gradient does not determine this picture, to first order: some measured directions do not change the gradient."""
         return self.rank < self.directions

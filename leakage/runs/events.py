@@ -1,6 +1,6 @@
-"""What a run tells, as data: one model for every kind of event that a worker writes and a page reads. No torch.
+"""The events of runs as data: a model for every kind of event that a worker writes and a page reads. No torch.
 
-An event that lies in a store may be older or newer than this file: unknown fields are ignored, and newer fields have defaults.
+An event in a store may be older or newer than this file: unknown fields are ignored, and newer fields have defaults.
 """
 
 from typing import Any, Literal
@@ -21,18 +21,18 @@ from leakage.spec.aliases import also_as_before
 
 
 class RunEvent(EventPart):
-    """What all kinds share. The store gives the run and the number; what is made on the way to a page has no number."""
+    """The base of all events. The store fills in `run` and `seq`, the number; an event that is not in the store has no number."""
 
     kind: str
     run: str = ""
     seq: int = 0
 
     def body(self) -> dict[str, Any]:
-        """Return what the store keeps: the fields that were given, without those that have columns of their own."""
+        """Return the fields that the store keeps as JSON: those that were given, without the fields that have columns in the table."""
         return self.model_dump(exclude_unset=True, exclude={"kind", "run", "seq", "picture"})
 
     def wire(self) -> dict[str, Any]:
-        """Return an event that is in no store as a page receives it."""
+        """Return the event as JSON for a page, for an event that is not in the store."""
         return {"run": self.run, "kind": self.kind, **self.body()}
 
     @classmethod
@@ -45,7 +45,7 @@ class RunEvent(EventPart):
 
 
 class StateEvent(RunEvent):
-    """How the run stands: queued, running, done, cancelled or failed. One that is queued: its position from 1, its wait in seconds."""
+    """The state of the run: queued, running, done, cancelled or failed. If queued: the position from 1, and the wait in seconds."""
 
     kind: Literal["state"] = "state"
     status: str
@@ -62,14 +62,14 @@ class NoteEvent(RunEvent):
 
 
 class RestartEvent(RunEvent):
-    """The run begins anew: what it told before no longer counts, and is gone from the store. `text`: a sentence that says why."""
+    """The run begins anew, and its earlier events are deleted. `text`: the reason, as a sentence."""
 
     kind: Literal["restart"] = "restart"
     text: str
 
 
 class EndEvent(RunEvent):
-    """The result of a run, which its row repeats; `status` is given by the store."""
+    """The result of a run, which is stored in its row too; the store fills in `status`."""
 
     kind: Literal["end"] = "end"
     status: str = ""
@@ -79,7 +79,7 @@ class EndEvent(RunEvent):
 
 
 class MetaEvent(WrittenFlat, RunEvent):
-    """All that a page shows of an attack and that does not change while it plays: one group for each question that it answers."""
+    """The facts about an attack that do not change during the run, for pages: a group for each question that it answers."""
 
     kind: Literal["meta"] = "meta"
     truth: PrivateBatch
@@ -96,7 +96,7 @@ class MetaEvent(WrittenFlat, RunEvent):
 
 
 class FrameEvent(RunEvent):
-    """A kept guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses."""
+    """A stored guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses."""
 
     kind: Literal["frame"] = "frame"
     picture: bool = False
@@ -111,16 +111,16 @@ class FrameEvent(RunEvent):
 
 
 class ThinnedEvent(RunEvent):
-    """Of the frames so far only these still have a picture."""
+    """Pictures of frames were deleted: of the frames so far, only those with the numbers `kept` still have a picture."""
 
     kind: Literal["thinned"] = "thinned"
     kept: tuple[int, ...]
 
 
 class AttackEnd(EndEvent):
-    """What an attack came to. `answer` is the number of its frame, null of one that does not apply.
+    """The result of an attack. `answer` is the number of the answer's frame, null if the attack does not apply.
 
-    Runs with equal `timing_key` take about as long per step.
+    Runs with equal `timing_key` take about the same time per step.
     """
 
     answer: int | None = None
@@ -139,7 +139,7 @@ class AttackEnd(EndEvent):
 
 
 class TrainingMetaEvent(RunEvent):
-    """How many rounds a training asks for, and where it runs."""
+    """The number of rounds of a training, and its device."""
 
     kind: Literal["meta"] = "meta"
     rounds: int
@@ -147,7 +147,7 @@ class TrainingMetaEvent(RunEvent):
 
 
 class TrainingEvent(RunEvent):
-    """How far a training is: rounds done, training loss, seconds."""
+    """The progress of a training: rounds done, training loss, seconds."""
 
     done: float
     loss: Maybe
@@ -155,20 +155,20 @@ class TrainingEvent(RunEvent):
 
 
 class ProgressEvent(TrainingEvent):
-    """Within a round."""
+    """The progress of a training within a round."""
 
     kind: Literal["progress"] = "progress"
 
 
 class RoundEvent(TrainingEvent):
-    """At the end of one: with the share of test pictures named right."""
+    """The progress of a training at the end of a round, with the accuracy: the fraction of test pictures that are classified correctly."""
 
     kind: Literal["round"] = "round"
     accuracy: float
 
 
 class TrainingEnd(EndEvent):
-    """What a training came to; no accuracy before its first round has ended, no checkpoint unless it is finished."""
+    """The result of a training; no accuracy before the end of its first round, and no checkpoint unless it is finished."""
 
     accuracy: float | None
     checkpoint: str | None = None
@@ -178,11 +178,12 @@ class TrainingEnd(EndEvent):
 
 
 class InverterEnd(EndEvent):
-    """What the training of an attacker's network came to: its id and errors on held-out pictures; none of one that was stopped."""
+    """The result of training an attacker's network: its id and its error on held-out pictures, null if the training was stopped."""
 
     inverter: str | None = None
     mse: float | None = None
-    mse_mean: float | None = None  # that of the mean picture, which knows nothing of the update
+    mse_mean: float | None = None
+    """The error of the mean training picture, which does not depend on the update."""
     seconds: float = 0.0
 
 
@@ -190,7 +191,7 @@ class InverterEnd(EndEvent):
 
 
 class TurnEvent(RunEvent):
-    """The measurement turns to a layer, the `number`-th of so many."""
+    """The measurement of a layer begins: the `number`-th of `layers` layers."""
 
     kind: Literal["turn"] = "turn"
     name: str
@@ -199,7 +200,7 @@ class TurnEvent(RunEvent):
 
 
 class RankEvent(RunEvent):
-    """The rank of a layer's equations; None where it is too large."""
+    """The rank of a layer's equations; null if the layer is too large."""
 
     kind: Literal["rank"] = "rank"
     name: str
@@ -207,7 +208,7 @@ class RankEvent(RunEvent):
 
 
 class MovedEvent(RunEvent):
-    """How far the measurement of the whole gradient is: so many directions of the picture have been moved, of all that will be."""
+    """The progress of measuring the whole gradient: the picture was changed in `done` of `directions` directions."""
 
     kind: Literal["moved"] = "moved"
     done: int
@@ -215,16 +216,16 @@ class MovedEvent(RunEvent):
 
 
 class GradientRankEvent(RunEvent):
-    """What was measured of the whole gradient."""
+    """The measured rank of the whole gradient."""
 
     kind: Literal["gradient"] = "gradient"
     measured: GradientRank
 
 
 class RanksEnd(EndEvent):
-    """The ranks of all layers that were measured, that of the whole gradient, and whether these are all.
+    """The result of measuring ranks: the rank of every measured layer and of the whole gradient, and whether everything was measured.
 
-    gradient  None: it was stopped before, the network is too large, or an earlier version measured
+    gradient  null if the run was stopped before, if the network is too large, or if an earlier version measured
     """
 
     ranks: dict[str, int | None]
@@ -233,7 +234,7 @@ class RanksEnd(EndEvent):
     gradient: GradientRank | None = None
 
 
-ALL: tuple[type[RunEvent], ...] = (  # what may be in a store; four kinds of runs end, and two introduce themselves, each in its own way
+ALL: tuple[type[RunEvent], ...] = (  # all kinds of events that may be in a store
     *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd, InverterEnd),
     *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd),

@@ -1,4 +1,4 @@
-"""The order in which waiting runs begin: by what their owners had lately, what they ask for, and how long they wait. No SQL."""
+"""The order in which waiting runs begin: by their owners' recent use of slots, their expected time, and their waiting time. No SQL."""
 
 import heapq
 from collections import defaultdict, deque
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-WINDOW = 600.0  # seconds that are "lately"
-UNKNOWN = 60.0  # seconds that a run without an estimate is taken for
-SHORT = 60.0  # seconds: one slot in four takes runs up to this long only, so that none of them waits behind long ones alone
-EVERY = 4
+WINDOW = 600.0  # seconds over which the use of slots counts as recent
+UNKNOWN = 60.0  # seconds assumed for a run without an estimate
+SHORT = 60.0  # seconds up to which a run is short
+EVERY = 4  # one slot in so many takes only short runs, so that a short run need not wait for a long run
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A waiting run: the seconds that it is expected to take (None: unknown), and since when it waits (seconds since 1970)."""
+    """A waiting run, the seconds that it is expected to take (None: unknown), and when it was queued (seconds since 1970)."""
 
     id: str
     owner: str
@@ -22,11 +22,13 @@ class Waiting:
     created: float
 
     @property
-    def asks(self) -> float:
+    def expected(self) -> float:
+        """The seconds that the run is expected to take; UNKNOWN without an estimate."""
         return UNKNOWN if self.estimate is None else self.estimate
 
     @property
     def short(self) -> bool:
+        """Whether the run is expected to take at most SHORT seconds."""
         return self.estimate is not None and self.estimate <= SHORT
 
 
@@ -46,42 +48,47 @@ def takes_short_runs_only(slot: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Had:
-    """An owner's recent share of the slots: seconds lately, and when a run of theirs last began (0: never)."""
+class RecentUse:
+    """An owner's recent use of slots in seconds, and when a run of the owner last began, in seconds since 1970 (0: never)."""
 
     seconds: float = 0.0
     last: float = 0.0
 
 
-def seconds_had(served: Iterable[Served]) -> dict[str, float]:
-    """Return the seconds of slots that each owner had; runs that shared a worker's loop count once."""
-    had: dict[str, float] = defaultdict(float)
+def slot_seconds(served: Iterable[Served]) -> dict[str, float]:
+    """Return the seconds for which each owner has used slots; runs in one loop of a worker count once."""
+    seconds: dict[str, float] = defaultdict(float)
     in_order = sorted(served, key=lambda run: (run.owner, run.worker, run.begun))
     for (owner, _), spans in groupby(in_order, key=lambda run: (run.owner, run.worker)):
         until = 0.0
         for span in spans:
-            had[owner] += max(0.0, span.ended - max(span.begun, until))
+            seconds[owner] += max(0.0, span.ended - max(span.begun, until))
             until = max(until, span.ended)
-    return dict(had)
+    return dict(seconds)
 
 
-def in_order(waiting: Iterable[Waiting], had: Mapping[str, Had], now: float) -> list[Waiting]:
-    """Return the waiting runs in the order in which they begin if no others are queued.
+def in_order(waiting: Iterable[Waiting], recent: Mapping[str, RecentUse], now: float) -> list[Waiting]:
+    """Return the waiting runs in the order in which they begin if no other runs are queued.
 
-    The next run has the smallest sum of the seconds that its owner had (`had`) and those that it asks for, minus those that it has waited
-    for its turn: since it was queued, or since the previous run of its owner began. Among runs of one owner the oldest comes first, since
-    a comparison queues its runs in the order in which it wants their results.
+    The next run has the smallest value of: its owner's recent use of slots, plus the run's expected time, minus its waiting time, all in
+    seconds. The waiting time counts from when the run was queued, or from when the previous run of its owner began. Runs of one owner keep
+    the order in which they were queued, since a comparison queues its runs in the order in which it needs their results.
+
+    Args:
+        waiting: the waiting runs.
+        recent: the recent use of slots, by owner; an owner that is missing has used none.
+        now: the time, in seconds since 1970.
     """
     queues: dict[str, deque[Waiting]] = defaultdict(deque)
     for run in sorted(waiting, key=lambda run: run.created):
         queues[run.owner].append(run)
-    spent = {owner: had.get(owner, Had()) for owner in queues}
+    use = {owner: recent.get(owner, RecentUse()) for owner in queues}
     heads: list[tuple[float, float, str]] = []
 
     def put_head(owner: str) -> None:
         if queues[owner]:
-            head, before = queues[owner][0], spent[owner]
-            heapq.heappush(heads, (before.seconds + head.asks + max(head.created, before.last), head.created, owner))
+            head, used = queues[owner][0], use[owner]
+            heapq.heappush(heads, (used.seconds + head.expected + max(head.created, used.last), head.created, owner))
 
     for owner in queues:
         put_head(owner)
@@ -89,6 +96,6 @@ def in_order(waiting: Iterable[Waiting], had: Mapping[str, Had], now: float) -> 
     while heads:
         _, _, owner = heapq.heappop(heads)
         order.append(queues[owner].popleft())
-        spent[owner] = Had(spent[owner].seconds + order[-1].asks, now)
+        use[owner] = RecentUse(use[owner].seconds + order[-1].expected, now)
         put_head(owner)
     return order

@@ -1,4 +1,4 @@
-"""What keeps a store usable: when it gets tight, old runs are thinned to their answers, then go; so do those of long absent owners."""
+"""Housekeeping of a store: when it is nearly full, old runs are thinned to their answers and then removed. Expired runs are removed too."""
 
 import shutil
 import time
@@ -10,12 +10,12 @@ from leakage.runs.connections import PAGE, Connection, Database
 from leakage.runs.event_log import thin_pictures
 from leakage.runs.notes import RECORDINGS
 
-TIGHT, EASED, URGENT = 0.10, 0.15, 0.05  # of the store: free when tidying begins, free when it ends, free after a write found no room
-QUOTA = 0.25  # of the store: what the runs of one owner may take before theirs make room first
-VIEWED = 3600.0  # seconds after which a run that was looked at makes room like all others
-FEWEST = 16  # pictures between that a running run keeps whatever happens
-ROOMY = 64 * 2**20  # bytes of the disk that overwriting a run never takes
-REMEMBERED = 10_000  # removed runs of which a link still says what happened
+TIGHT, EASED, URGENT = 0.10, 0.15, 0.05  # free fraction of the store: when tidying begins, when it ends, and after a write found no room
+QUOTA = 0.25  # fraction of the store that the runs of one owner may take; above, this owner's runs make room first
+VIEWED = 3600.0  # seconds for which a run that was looked at is removed only after all others
+FEWEST = 16  # pictures of intermediate frames that a running run always keeps
+ROOMY = 64 * 2**20  # bytes of free disk with which deleted runs can be overwritten
+REMEMBERED = 10_000  # removed runs for which a page still says why they were removed
 KEPT = f"id NOT IN (SELECT key FROM notes, json_each(notes.body) WHERE notes.name = '{RECORDINGS}')"
 FREE = f"status NOT IN ('queued', 'running') AND {KEPT}"
 OLDEST = (
@@ -33,38 +33,38 @@ BYTES = (
 
 
 class Housekeeping:
-    """Makes room in a store. Never touches a run that waits, runs or is recorded, but for pictures between of running ones."""
+    """Makes room in a store. Waiting, running and recorded runs stay; only running runs may lose pictures of intermediate frames."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     def free(self) -> float:
-        """Return which fraction of the store is free."""
+        """Return the fraction of the store that is free."""
         read = self.database.read()
         pages, spare = (read.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count"))
         return float(1 - (pages - spare) / self.database.pages)
 
     def tidy(self) -> int:
-        """Make room when the store is tight; answers how many runs were thinned or removed."""
-        done = 0
+        """Make room if less than TIGHT of the store is free; return the number of runs that were thinned or removed."""
+        count = 0
         if self.free() < TIGHT:
             while self.free() < EASED and self.database.write_using_reserve(free_one):
-                done += 1
-        return done
+                count += 1
+        return count
 
     def make_room(self) -> bool:
-        """Make room at once, for a write that found none; answers whether there is more of it."""
+        """Make room at once, for a write that found none; return whether more of the store is free than before."""
         before = self.free()
-        while self.free() < URGENT and self.database.write_using_reserve(lambda db: free_one(db) or _thin_a_running_one(db)):
+        while self.free() < URGENT and self.database.write_using_reserve(lambda db: free_one(db) or _thin_running(db)):
             pass
         return self.free() > before
 
 
 def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
-    """Remove runs with uploads from before the first time, and runs of owners last seen before the second; return whether any was."""
+    """Remove runs with uploads created before a time, and runs of owners last seen before a time; return whether a run was removed."""
     now = time.time()
     why = UPLOAD.format((now - uploads_before) / 86400)
-    gone = forget(db, f"NOT shareable AND created < :then AND {KEPT}", {"then": uploads_before}, why=why)
+    count = forget(db, f"NOT shareable AND created < :then AND {KEPT}", {"then": uploads_before}, why=why)
     db.execute(
         "DELETE FROM holders WHERE since < :then AND owner NOT IN (SELECT owner FROM owners WHERE seen >= :then)"
         f" AND run IN (SELECT id FROM runs WHERE {FREE})",
@@ -72,15 +72,15 @@ def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
     )
     db.execute("DELETE FROM owners WHERE seen < ? AND owner NOT IN (SELECT owner FROM holders)", (unseen_before,))
     unheld = f"{FREE} AND id NOT IN (SELECT run FROM holders)"
-    return gone + forget(db, unheld, {}, why=UNSEEN.format((now - unseen_before) / 86400)) > 0
+    return count + forget(db, unheld, {}, why=UNSEEN.format((now - unseen_before) / 86400)) > 0
 
 
 def free_one(db: Connection) -> bool:
-    """Thin, or else remove, the run that is missed least; return whether there was one.
+    """Thin or remove the least needed run; return whether there was such a run.
 
-    First come runs that nobody looked at within the hour. Of shareable attacks, which can be computed again, only the answer stays, from
-    the oldest on; then runs without an owner are removed, and then the oldest. After that the same is done with runs that were looked at.
-    Runs of an owner with more than their quota come first, pinned ones last.
+    First come runs that nobody looked at within the hour, then all others. Among these, the oldest shareable attack is thinned to its
+    answer, since it can be computed again. If there is none, a run without an owner is removed, else the oldest run. Runs of an owner with
+    more than QUOTA come first, and pinned runs last.
     """
     values = {"quota": QUOTA * _limit(db), "hour_ago": time.time() - VIEWED}
     for viewed in ("<=", ">"):
@@ -109,34 +109,41 @@ def _thin_to_answer(db: Connection, run: str) -> None:
     weigh(db, run)
 
 
-def _thin_a_running_one(db: Connection) -> bool:
-    """Remove every other picture of the running run that has most, if it has many: else it would end for want of room."""
+def _thin_running(db: Connection) -> bool:
+    """Delete every other picture of the running run with the most pictures; return False if no running run has more than FEWEST."""
     row = db.execute(
         "SELECT run, COUNT(*) AS count FROM frames WHERE run IN (SELECT id FROM runs WHERE status = 'running' AND worker IS NOT NULL)"
         " GROUP BY run ORDER BY count DESC LIMIT 1"
     ).fetchone()
     if not row or row["count"] <= FEWEST:
         return False
-    seqs = [kept["seq"] for kept in db.execute("SELECT seq FROM frames WHERE run = ? ORDER BY seq", (row["run"],))]
+    seqs = [frame["seq"] for frame in db.execute("SELECT seq FROM frames WHERE run = ? ORDER BY seq", (row["run"],))]
     thin_pictures(db, row["run"], [*seqs[:-1:2], seqs[-1]])
     return True
 
 
 def weigh(db: Connection, run: str) -> None:
-    """Note how many bytes a run takes."""
+    """Store how many bytes a run takes."""
     db.execute(f"UPDATE runs SET bytes = {BYTES} WHERE id = :run", {"run": run})
 
 
 def forget(db: Connection, where: str, values: dict[str, Any] | Sequence[Any], *, why: str = "") -> int:
-    """Delete runs, overwritten; answers how many. `why`: links to them say so from now on."""
+    """Delete and overwrite runs, and return their number.
+
+    Args:
+        db: the connection, in a transaction.
+        where: the SQL condition for the runs.
+        values: the values of its parameters.
+        why: the reason, which pages show for links to these runs; empty: nothing is shown.
+    """
     if why:
-        kept = "CASE WHEN shareable THEN experiment END"
-        db.execute(f"INSERT OR REPLACE INTO removed SELECT id, {time.time()}, '{why}', {kept} FROM runs WHERE {where}", values)
+        experiment = "CASE WHEN shareable THEN experiment END"
+        db.execute(f"INSERT OR REPLACE INTO removed SELECT id, {time.time()}, '{why}', {experiment} FROM runs WHERE {where}", values)
         db.execute("DELETE FROM removed WHERE run NOT IN (SELECT run FROM removed ORDER BY at DESC LIMIT ?)", (REMEMBERED,))
-    gone = db.execute(f"DELETE FROM runs WHERE shareable = 0 AND {where}", values).rowcount
-    # Overwriting takes as much room as it frees. A disk that is nearly full may not have it: then not where everybody may see the pictures.
+    count = db.execute(f"DELETE FROM runs WHERE shareable = 0 AND {where}", values).rowcount
+    # Overwriting takes as much room as it frees. On a nearly full disk, shareable runs, without private uploads, are not overwritten.
     if shutil.disk_usage(Path(db.execute("PRAGMA database_list").fetchone()["file"]).parent).free < ROOMY:
         db.execute("PRAGMA secure_delete = OFF")
-    gone += db.execute(f"DELETE FROM runs WHERE shareable = 1 AND {where}", values).rowcount
+    count += db.execute(f"DELETE FROM runs WHERE shareable = 1 AND {where}", values).rowcount
     db.execute("PRAGMA secure_delete = ON")
-    return gone
+    return count

@@ -1,4 +1,4 @@
-"""No owner keeps the last slot while another owner waits: which waiting run goes first, and which long run yields. No SQL."""
+"""The last free slot is kept for another owner, if one waits: which waiting run goes first, and which long runs yield. No SQL."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ YIELD_AFTER = 2.0  # seconds of waiting before a run yields: a slot may become f
 
 
 @dataclass(frozen=True)
-class Playing:
+class Running:
     """A running run: its owner, its worker ("slot:process"), when it began, and the seconds that it is expected to take (None: unknown)."""
 
     id: str
@@ -20,34 +20,46 @@ class Playing:
 
     @property
     def slot(self) -> int:
+        """The number of the worker's slot."""
         return int(self.worker.split(":")[0])
 
     def is_long(self, now: float) -> bool:
-        """Return whether the run is not expected to end within a minute or so."""
+        """Return whether the run is expected to take more than SHORT seconds, has taken more already, or has no estimate."""
         return self.estimate is None or self.estimate > SHORT or now - self.begun > SHORT
 
 
-def let_others_first(order: Sequence[Waiting], playing: Iterable[Playing], slots: int, *, short: bool) -> list[Waiting]:
-    """Return the order in which waiting runs begin in the last free slot, one for `short` runs or one of the others.
+def let_others_first(order: Sequence[Waiting], running: Iterable[Running], slots: int, *, short: bool) -> list[Waiting]:
+    """Return the waiting runs in the order in which they begin in a free slot: no owner takes all slots while another owner waits.
 
-    An owner with runs in all other slots comes behind the first run of another owner.
+    Args:
+        order: the waiting runs in fair order.
+        running: the running runs.
+        slots: the number of slots.
+        short: whether the free slot is one that takes only short runs.
     """
     if slots < 2:
         return list(order)
-    loops, usable = _loops(playing, slots, short=short)
+    loops, usable = _loops(running, slots, short=short)
     owners = [runs[0].owner for runs in loops.values()]
     first = next((run for run in order if owners.count(run.owner) < usable - 1), None)
     return [first, *(run for run in order if run is not first)] if first else list(order)
 
 
-def to_yield(playing: Collection[Playing], waiting: Iterable[Waiting], slots: int, now: float, *, after: float = YIELD_AFTER) -> list[str]:
-    """Return the runs that yield: those of the worker that began last, when long runs of one owner fill every slot and another owner waits.
+def to_yield(running: Collection[Running], waiting: Iterable[Waiting], slots: int, now: float, *, after: float = YIELD_AFTER) -> list[str]:
+    """Return the ids of runs that should yield: if one owner's long runs fill all slots and another waits, those of the latest worker.
 
-    All other workers go on, so that their owner makes progress too. With one slot nothing yields: two owners would take turns for ever.
+    The other runs go on, so that their owner makes progress too. With a single slot no run yields: two owners would take turns for ever.
+
+    Args:
+        running: the running runs.
+        waiting: the waiting runs.
+        slots: the number of slots.
+        now: the time, in seconds since 1970.
+        after: the seconds that a run of another owner must have waited.
     """
-    every = {short: _loops(playing, slots, short=short) for short in (False, True)} if slots > 1 else {}
-    for waiter in waiting if every else ():
-        loops, usable = every[waiter.short]
+    by_length = {short: _loops(running, slots, short=short) for short in (False, True)} if slots > 1 else {}
+    for waiter in waiting if by_length else ():
+        loops, usable = by_length[waiter.short]
         if len(loops) < usable or now - waiter.created < after:
             continue
         owners = {run.owner for runs in loops.values() for run in runs}
@@ -56,10 +68,10 @@ def to_yield(playing: Collection[Playing], waiting: Iterable[Waiting], slots: in
     return []
 
 
-def _loops(playing: Iterable[Playing], slots: int, *, short: bool) -> tuple[dict[str, list[Playing]], int]:
-    """Return the running runs by worker, in slots that take runs of this kind, and how many such slots there are."""
-    loops: dict[str, list[Playing]] = {}
-    for run in playing:
+def _loops(running: Iterable[Running], slots: int, *, short: bool) -> tuple[dict[str, list[Running]], int]:
+    """Return the running runs by worker, in the slots that take short runs or other runs, and the number of these slots."""
+    loops: dict[str, list[Running]] = {}
+    for run in running:
         if short or not takes_short_runs_only(run.slot):
             loops.setdefault(run.worker, []).append(run)
     return loops, slots if short else slots - slots // EVERY

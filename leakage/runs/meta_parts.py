@@ -1,4 +1,4 @@
-"""The groups of an attack's first event, one for each question that it answers, and how they are written: side by side. No torch."""
+"""The groups of an attack's first event, a group for each question that it answers; in JSON their fields stand side by side. No torch."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from leakage.runs.event_parts import (
 
 
 class WrittenFlat(EventPart):
-    """A model whose fields are groups; its JSON has the fields of all groups side by side, without the groups' names."""
+    """A model with groups as its fields; its JSON has the fields of all groups side by side, without the groups' names."""
 
     @classmethod
     def groups(cls) -> dict[str, type[EventPart]]:
@@ -57,7 +57,7 @@ class WrittenFlat(EventPart):
 
 
 class PrivateBatch(EventPart):
-    """What are the private pictures, which only the page and the referee see?"""
+    """What are the private pictures? Only the page and the referee see them."""
 
     batch: int
     """How many pictures the client trained on."""
@@ -126,10 +126,10 @@ class RunEnvironment(EventPart):
 
 
 class Judging(EventPart):
-    """With what are the guesses compared?"""
+    """How are the guesses judged?"""
 
     baselines: dict[str, BaselineScores]
-    """The scores of pictures that know nothing of the update, such as a gray picture."""
+    """The scores of pictures that do not depend on the update, such as a gray picture."""
     lineup: LineupFacts | None = None
     """The line-up in which a guess has to find its original."""
     lpips: LpipsFacts | None = None

@@ -6,5 +6,5 @@ COOKIE = "gle_owner"
 
 
 def owner_of(cookie: str) -> str:
-    """Return the owner's name in the store, a hash: nobody can find the cookie from it and act for the owner."""
+    """Return the owner's name in the store, a hash of the cookie, from which nobody can compute the cookie to act for the owner."""
     return f"browser {hashlib.sha256(cookie.encode()).hexdigest()}"

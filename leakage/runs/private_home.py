@@ -1,4 +1,4 @@
-"""The home folder belongs to one user of the machine: others can neither list it nor read what is in it."""
+"""The permissions of the home folder: other users of the machine can neither list it nor read the files in it."""
 
 import errno
 import logging
@@ -13,29 +13,30 @@ log = logging.getLogger(__name__)
 
 
 def keep_private(config: Settings) -> None:
-    """Close the home (0700) and the files in it (0600), and make whatever this process and its children write theirs alone.
+    """Set the permissions of the home (0700) and its files (0600), and the umask of this process, so that only this user can read them.
 
-    Raises BrokenHomeError where the home cannot be made or entered.
+    Raises:
+        BrokenHomeError: the home cannot be created or opened.
     """
     os.umask(0o077)
     try:
         config.home.mkdir(parents=True, exist_ok=True)
-        ours = [config.home, *_ours(config)]
+        paths = [config.home, *_private_paths(config)]
     except OSError as error:
         raise in_plain_words(error, config.home) or error from None
-    for path in ours:
+    for path in paths:
         try:
             path.chmod(0o700 if path.is_dir() else 0o600)
         except FileNotFoundError:  # a worker's temporary file
             continue
         except OSError as error:
-            if error.errno == errno.EROFS:  # nobody writes there; what needs to says so
+            if error.errno == errno.EROFS:  # a read-only file system: later writes report it
                 return
-            log.warning("others on this machine may be able to read %s, which belongs to somebody else: %s", path, error)
+            log.warning("other users of this machine may be able to read %s, which belongs to another user: %s", path, error)
 
 
-def _ours(config: Settings) -> Iterator[Path]:
-    """Yield what this program writes there; data sets may lie in the home as well, and no link is followed."""
+def _private_paths(config: Settings) -> Iterator[Path]:
+    """Yield the files and folders that this program writes into the home, without data sets and without links."""
     for path in config.home.iterdir():
         if path.is_file() and not path.is_symlink():
             yield path

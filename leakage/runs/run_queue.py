@@ -13,7 +13,7 @@ from leakage.runs.housekeeping import weigh
 from leakage.runs.last_slot import YIELD_AFTER, let_others_first, to_yield
 from leakage.runs.rows import Asked, Run, run_of
 from leakage.runs.trained_models import TrainedModels, measure
-from leakage.runs.turns import playing, slots_of, waiting_in_order, waiting_runs
+from leakage.runs.turns import running_runs, slots_of, waiting_in_order, waiting_runs
 
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
 YIELDED = "Somebody else was waiting, and runs of yours held every slot: this one lets them go first, and then begins anew."
@@ -97,7 +97,7 @@ class RunQueue(EventLog):
             return None
 
         def work(db: Connection) -> Run | None:
-            order = let_others_first(waiting_in_order(db, short=short), playing(db), slots_of(db), short=short)
+            order = let_others_first(waiting_in_order(db, short=short), running_runs(db), slots_of(db), short=short)
             return self._begin(db, order[0].id, worker) if order else None
 
         return self._write_in_any_case(work)
@@ -148,7 +148,7 @@ class RunQueue(EventLog):
         db, now = self.database.read(), time.time()
         if db.execute("SELECT 1 FROM runs WHERE status = 'running' AND yields IS NOT NULL").fetchone():
             return []
-        return to_yield(playing(db), waiting_runs(db), slots_of(db), now, after=after)
+        return to_yield(running_runs(db), waiting_runs(db), slots_of(db), now, after=after)
 
     def staying(self) -> list[Run]:
         """Return the running runs without those that yield to another owner."""

@@ -91,7 +91,7 @@ class DispatcherWatch:
             self.process = None
             self.start_backoff.ended(time.monotonic() - self.started_at)
             if not self.start_backoff.may_try:
-                log_file, left = self.config.home / "dispatch.log", self.start_backoff.left
+                log_file, left = self.config.home / "dispatch.log", self.start_backoff.remaining
                 log.warning("the dispatcher has ended; see %s. The next starts in %.0f s", log_file, left)
         if version != self.started_version:
             self.start_backoff.reset()

@@ -6,7 +6,7 @@ import time
 import pytest
 from store_rows import run
 
-from leakage.runs.fair_order import EVERY, Had, Served, Waiting, in_order, seconds_had, takes_short_runs_only
+from leakage.runs.fair_order import EVERY, RecentUse, Served, Waiting, in_order, slot_seconds, takes_short_runs_only
 from leakage.runs.store import Store
 
 NOW = 100.0
@@ -17,7 +17,7 @@ def waiting(owner: str, *created: float, estimate: float | None = 10.0) -> list[
 
 
 def order(*queues: list[Waiting], **had: float) -> list[str]:
-    return [one.id for one in in_order(itertools.chain(*queues), {owner: Had(seconds) for owner, seconds in had.items()}, NOW)]
+    return [one.id for one in in_order(itertools.chain(*queues), {owner: RecentUse(seconds) for owner, seconds in had.items()}, NOW)]
 
 
 def test_two_with_many_runs_let_a_third_with_one_in_between() -> None:
@@ -39,7 +39,7 @@ def test_what_asks_for_less_comes_first_and_an_unknown_time_counts_as_a_minute()
 def test_only_the_wait_for_its_turn_counts() -> None:
     """a queued many runs an hour ago and one has just begun: b, which came a minute ago, is before the next run of a."""
     hour_ago, minute_ago = NOW - 3600, NOW - 60
-    found = in_order([*waiting("a", hour_ago, hour_ago), *waiting("b", minute_ago)], {"a": Had(10.0, NOW - 1)}, NOW)
+    found = in_order([*waiting("a", hour_ago, hour_ago), *waiting("b", minute_ago)], {"a": RecentUse(10.0, NOW - 1)}, NOW)
     assert [one.id for one in found] == ["b0", "a0", "a1"]
 
 
@@ -49,7 +49,7 @@ def test_runs_of_one_owner_stay_in_their_order_whatever_they_take() -> None:
 
 def test_runs_in_one_loop_count_once_and_those_in_two_workers_twice() -> None:
     served = [Served("a", "w", 0.0, 10.0), Served("a", "w", 0.1, 10.0), Served("a", "v", 0.0, 10.0), Served("a", "w", 20.0, 25.0)]
-    assert seconds_had([*served, Served("b", "w", 10.0, 20.0)]) == {"a": 25.0, "b": 10.0}
+    assert slot_seconds([*served, Served("b", "w", 10.0, 20.0)]) == {"a": 25.0, "b": 10.0}
 
 
 def test_one_slot_in_four_takes_short_runs() -> None:

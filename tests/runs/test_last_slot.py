@@ -7,7 +7,7 @@ from store_rows import run
 
 from leakage.runs.events import AttackEnd, RestartEvent
 from leakage.runs.fair_order import Waiting
-from leakage.runs.last_slot import YIELD_AFTER, Playing, let_others_first, to_yield
+from leakage.runs.last_slot import YIELD_AFTER, Running, let_others_first, to_yield
 from leakage.runs.notes import SLOTS
 from leakage.runs.run_queue import YIELDED
 from leakage.runs.store import Store
@@ -16,8 +16,8 @@ NOW = 1000.0
 HOUR = 3600.0
 
 
-def playing(owner: str, slot: int, begun: float, estimate: float | None = HOUR) -> Playing:
-    return Playing(f"{owner}{slot}", owner, f"{slot}:7{slot}", begun, estimate)
+def playing(owner: str, slot: int, begun: float, estimate: float | None = HOUR) -> Running:
+    return Running(f"{owner}{slot}", owner, f"{slot}:7{slot}", begun, estimate)
 
 
 def waiting(owner: str, since: float = 10.0, estimate: float | None = HOUR) -> Waiting:
@@ -56,7 +56,7 @@ def test_short_runs_need_not_yield_unless_they_take_longer_than_they_said() -> N
 
 
 def test_runs_in_one_loop_yield_together() -> None:
-    loop = [Playing(name, "a", "1:71", 200.0 + number, HOUR) for number, name in enumerate("xyz")]
+    loop = [Running(name, "a", "1:71", 200.0 + number, HOUR) for number, name in enumerate("xyz")]
     assert to_yield([TWO[0], *loop], [waiting("b")], 2, NOW) == ["x", "y", "z"]
 
 

@@ -1,6 +1,6 @@
 // Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
 
-/** What an attack came to. `answer` is the number of its frame, null of one that does not apply. */
+/** The result of an attack. `answer` is the number of the answer's frame, null if the attack does not apply. */
 export interface AttackEnd {
   kind: 'end';
   run?: string;
@@ -18,7 +18,7 @@ export interface AttackEnd {
   timing_key?: string | null;
 }
 
-/** What a picture that knows nothing scores: PSNR in dB, ranks in the line-up. */
+/** The scores of a picture that does not depend on the private pictures: PSNR in dB, ranks in the line-up. */
 export interface BaselineScores {
   psnr?: number | null;
   mse?: number | null;
@@ -36,7 +36,7 @@ export interface Ending {
   words: string;
 }
 
-/** A kept guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses. */
+/** A stored guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses. */
 export interface FrameEvent {
   kind: 'frame';
   run?: string;
@@ -52,7 +52,7 @@ export interface FrameEvent {
   views?: { [name: string]: string } | null;
 }
 
-/** The scores of a frame, see `Frame` in evaluation/referee.py. What was not measured at this frame was not given and is not sent. */
+/** The scores of a frame, see `Frame` in evaluation/referee.py; scores that were not measured at this frame are left out. */
 export interface FrameScores {
   cosine?: number | null;
   relative_l2?: number | null;
@@ -76,13 +76,13 @@ export interface FrameScores {
   rank_lpips?: (number | null)[] | null;
 }
 
-/** How far two updates are apart, over all tensors at once. */
+/** The distances between two updates, over all tensors together. */
 export interface GradientDistances {
   cosine?: number | null;
   relative_l2?: number | null;
 }
 
-/** Rank and condition of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py. */
+/** Rank and condition number of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py. */
 export interface GradientRank {
   rank: number;
   unknowns: number;
@@ -93,7 +93,7 @@ export interface GradientRank {
   above: NoiseCount[];
 }
 
-/** What was measured of the whole gradient. */
+/** The measured rank of the whole gradient. */
 export interface GradientRankEvent {
   kind: 'gradient';
   run?: string;
@@ -101,7 +101,7 @@ export interface GradientRankEvent {
   measured: GradientRank;
 }
 
-/** What the training of an attacker's network came to: its id and errors on held-out pictures; none of one that was stopped. */
+/** The result of training an attacker's network: its id and its error on held-out pictures, null if the training was stopped. */
 export interface InverterEnd {
   kind: 'end';
   run?: string;
@@ -109,25 +109,26 @@ export interface InverterEnd {
   status?: string;
   inverter?: string | null;
   mse?: number | null;
+  /** The error of the mean training picture, which does not depend on the update. */
   mse_mean?: number | null;
   seconds?: number;
 }
 
 export type JsonValue = unknown;
 
-/** How many pictures stand in the line-up, the true picture among them, and what they show. */
+/** The number of pictures in the line-up, with the private picture, and what they show. */
 export interface LineupFacts {
   size: number;
   words: string;
 }
 
-/** The network that LPIPS looks through, empty where it is off, and why. */
+/** The network of LPIPS, empty if there is no LPIPS, and a sentence with the reason. */
 export interface LpipsFacts {
   net: string;
   words: string;
 }
 
-/** All that a page shows of an attack and that does not change while it plays: one group for each question that it answers. */
+/** The facts about an attack that do not change during the run, for pages: a group for each question that it answers. */
 export interface MetaEvent {
   kind: 'meta';
   run?: string;
@@ -176,7 +177,7 @@ export interface MetaEvent {
   versions: { [name: string]: string };
   /** The estimated duration in seconds, made before the run began. */
   estimate?: number | null;
-  /** The scores of pictures that know nothing of the update, such as a gray picture. */
+  /** The scores of pictures that do not depend on the update, such as a gray picture. */
   baselines: { [name: string]: BaselineScores };
   /** The line-up in which a guess has to find its original. */
   lineup?: LineupFacts | null;
@@ -184,7 +185,7 @@ export interface MetaEvent {
   lpips?: LpipsFacts | null;
 }
 
-/** How far the measurement of the whole gradient is: so many directions of the picture have been moved, of all that will be. */
+/** The progress of measuring the whole gradient: the picture was changed in `done` of `directions` directions. */
 export interface MovedEvent {
   kind: 'moved';
   run?: string;
@@ -193,7 +194,7 @@ export interface MovedEvent {
   directions: number;
 }
 
-/** Directions of a picture that stand out of noise, which is `share` times as long as the gradient. */
+/** The number of directions of a picture that exceed noise with `share` times the norm of the gradient. */
 export interface NoiseCount {
   share: number;
   directions: number;
@@ -207,7 +208,7 @@ export interface NoteEvent {
   text: string;
 }
 
-/** Epsilon of differential privacy at `delta` after so many uses; None where it is above all that says anything. */
+/** Epsilon of differential privacy at `delta` after `times` uses; None where epsilon is too large to bound anything. */
 export interface PrivacyBound {
   value: number | null;
   delta: number;
@@ -222,7 +223,7 @@ export interface PrivatePicture {
   label: number;
 }
 
-/** Within a round. */
+/** The progress of a training within a round. */
 export interface ProgressEvent {
   kind: 'progress';
   run?: string;
@@ -232,7 +233,7 @@ export interface ProgressEvent {
   seconds: number;
 }
 
-/** The rank of a layer's equations; None where it is too large. */
+/** The rank of a layer's equations; null if the layer is too large. */
 export interface RankEvent {
   kind: 'rank';
   run?: string;
@@ -241,7 +242,7 @@ export interface RankEvent {
   rank: number | null;
 }
 
-/** The ranks of all layers that were measured, that of the whole gradient, and whether these are all. */
+/** The result of measuring ranks: the rank of every measured layer and of the whole gradient, and whether everything was measured. */
 export interface RanksEnd {
   kind: 'end';
   run?: string;
@@ -261,7 +262,7 @@ export interface ReceivedLayer {
   strip: number[];
 }
 
-/** What the server received. `norm` is that of the gradient it makes of it, `singles` are strips of single pictures' gradients. */
+/** What the server received; `norm` is that of its gradient, and `singles` are strips of the gradients of single pictures. */
 export interface ReceivedUpdate {
   entries: number;
   bytes: number;
@@ -270,7 +271,7 @@ export interface ReceivedUpdate {
   singles?: number[][];
 }
 
-/** The run begins anew: what it told before no longer counts, and is gone from the store. `text`: a sentence that says why. */
+/** The run begins anew, and its earlier events are deleted. `text`: the reason, as a sentence. */
 export interface RestartEvent {
   kind: 'restart';
   run?: string;
@@ -278,7 +279,7 @@ export interface RestartEvent {
   text: string;
 }
 
-/** At the end of one: with the share of test pictures named right. */
+/** The progress of a training at the end of a round, with the accuracy: the fraction of test pictures that are classified correctly. */
 export interface RoundEvent {
   kind: 'round';
   run?: string;
@@ -289,7 +290,7 @@ export interface RoundEvent {
   accuracy: number;
 }
 
-/** How the run stands: queued, running, done, cancelled or failed. One that is queued: its position from 1, its wait in seconds. */
+/** The state of the run: queued, running, done, cancelled or failed. If queued: the position from 1, and the wait in seconds. */
 export interface StateEvent {
   kind: 'state';
   run?: string;
@@ -300,7 +301,7 @@ export interface StateEvent {
   wait?: number | null;
 }
 
-/** Of the frames so far only these still have a picture. */
+/** Pictures of frames were deleted: of the frames so far, only those with the numbers `kept` still have a picture. */
 export interface ThinnedEvent {
   kind: 'thinned';
   run?: string;
@@ -308,7 +309,7 @@ export interface ThinnedEvent {
   kept: number[];
 }
 
-/** What a training came to; no accuracy before its first round has ended, no checkpoint unless it is finished. */
+/** The result of a training; no accuracy before the end of its first round, and no checkpoint unless it is finished. */
 export interface TrainingEnd {
   kind: 'end';
   run?: string;
@@ -321,7 +322,7 @@ export interface TrainingEnd {
   privacy?: TrainingPrivacy | null;
 }
 
-/** How many rounds a training asks for, and where it runs. */
+/** The number of rounds of a training, and its device. */
 export interface TrainingMetaEvent {
   kind: 'meta';
   run?: string;
@@ -341,7 +342,7 @@ export interface TrainingPrivacy {
   whom?: string;
 }
 
-/** The measurement turns to a layer, the `number`-th of so many. */
+/** The measurement of a layer begins: the `number`-th of `layers` layers. */
 export interface TurnEvent {
   kind: 'turn';
   run?: string;
