@@ -62,8 +62,8 @@ SCENES = (
         id="digits",
         title="A digit, by who has learned digits",
         about="One MNIST digit in a gradient of an untrained LeNet. GGL, GIFD and GIAS search among what a generator produces that was "
-        "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. Who knows of noise "
-        "tells GIFD how strong it is.",
+        "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. An adaptive "
+        "attacker tells GIFD how strong the noise is.",
         source="mnist",
         base=Experiment(size=28, channels=1),
         attacks={"inverting_gradients": TUNED, "ggl": {}, "gifd": {}, "gias": TAUGHT, "learning_to_invert": {}},
@@ -82,7 +82,7 @@ SCENES = (
         id="training",
         title="A phone that trains",
         about="One CIFAR-10 picture, on which the phone trains for ten steps (FedAvg, step size 0.02); LeNet with ReLU, default "
-        "initialisation and normalised input. Adaptive is who replays the ten steps. SME takes them for a single one at a model in "
+        "initialisation and normalised input. An adaptive attacker replays the ten steps. SME takes them for a single one at a model in "
         "between, and replays nothing.",
         source="cifar10",
         base=Experiment(

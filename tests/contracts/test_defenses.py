@@ -106,7 +106,7 @@ STRATEGIES = [(name, strategy) for name in IDS["defense"] for strategy in plugin
 @UNDER_EVERY_PROTOCOL
 @pytest.mark.parametrize(("name", "strategy"), STRATEGIES)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-6), (torch.float64, 1e-10)])
-def test_whoever_knows_the_protection_replays_the_truth_to_the_update(
+def test_an_attacker_that_knows_the_protection_replays_the_truth_to_the_update(
     name: str, strategy: str, protocol: str, dtype: torch.dtype, tolerance: float
 ) -> None:
     if draws_noise(name):

@@ -234,7 +234,7 @@ def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(p
         r"contracts/test_house\.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence\[attack-steepest\]",
     )
     pairs = (  # of two new ones, in whichever case of the product
-        r"contracts/test_defenses\.py::test_whoever_knows_the_protection_replays_the_truth_to_the_update\[.*shortening-.*one_step\]",
+        r"contracts/test_defenses\.py::test_an_attacker_that_knows_the_protection_replays_the_truth_to_the_update\[.*shortening-.*one_step\]",
         r"contracts/test_protocols\.py::test_replaying_the_truth_gives_the_update\[one_step-straight-.*\]",
         r"contracts/test_truth\.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted\[shortening-.*-one_step-.*\]",
         r"contracts/test_truth\.py::test_no_attack_can_reach_the_pictures_nor_labels_that_were_not_granted\[.*-one_step-steepest\]",

@@ -17,6 +17,9 @@ ROOT = Path(__file__).parents[2]
 FILES = [ROOT / "app.py", *(file for folder in ("leakage", "pages") for file in sorted((ROOT / folder).rglob("*.py")))]
 FOLDERS = (".streamlit", "assets", "benchmarks", "docs", "leakage", "pages", "scripts", "tests")  # with files that texts cite
 LESSONS = sorted((ROOT / "assets" / "lessons").glob("*.json"))
+GUIDES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "benchmarks" / "README.md", *(ROOT / "leakage").rglob("README.md")]
+SCRIPTS = [file for folder in ("benchmarks", "scripts", "tests") for file in (ROOT / folder).rglob("*.py")]
+PAGE_TEXTS = [*LESSONS, ROOT / "assets" / "prepared.json"]
 
 VERBS = frozenset(Path(__file__).with_name("verbs.txt").read_text().split())
 STEMS = {  # in any identifier, docstring, comment or page text: stem, without case -> the field's word
@@ -180,9 +183,33 @@ def test_prose_is_plain(file: Path) -> None:
     assert faults(file.read_text()) == []
 
 
-@pytest.mark.parametrize("file", LESSONS, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", PAGE_TEXTS, ids=lambda file: file.stem)
 def test_the_texts_of_a_lesson_use_the_fields_words(file: Path) -> None:
     assert [(text, stemmed(text), riddles(text)) for text in of_json(json.loads(file.read_text())) if stemmed(text) or riddles(text)] == []
+
+
+def paragraphs(guide: str) -> list[str]:
+    """Split a Markdown file into paragraphs and cells of tables, without code."""
+    text = re.sub(r"```.*?```", "", guide, flags=re.DOTALL)
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("    "))
+    return [part.lstrip("#*- \n").rstrip() for part in re.split(r"\n\s*\n|\n(?=- )|\|", lines)]
+
+
+@pytest.mark.parametrize("file", sorted(GUIDES), ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_guide_uses_the_fields_words(file: Path) -> None:
+    assert [(text, stemmed(text), riddles(text)) for text in paragraphs(file.read_text()) if stemmed(text) or riddles(text)] == []
+
+
+@pytest.mark.long
+def test_no_docstring_of_a_script_or_test_begins_a_sentence_with_a_riddle() -> None:
+    texts = [(str(file), text) for file in SCRIPTS for _, text in docstrings(file.read_text())]
+    assert [(file, text) for file, text in texts if riddles(text)] == []
+    assert len(texts) > 1000
+
+
+def test_the_check_of_guides_finds_planted_faults() -> None:
+    guide = "# Head\n\n| a | Who knows it may act. |\n\n- Plain.\n- Nor is this.\n\n    Who runs code\n"
+    assert [riddle for text in paragraphs(guide) for riddle in riddles(text)] == ["Who", "Nor"]
 
 
 @pytest.mark.parametrize(

@@ -189,7 +189,7 @@ def test_without_feedback_pruning_carries_nothing(scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", ["each tensor", "whole gradient", "random"])
-def test_whoever_knows_how_it_was_pruned_replays_the_gradient_to_what_was_sent(scope: str) -> None:
+def test_an_attacker_that_knows_the_pruning_replays_the_gradient_to_what_was_sent(scope: str) -> None:
     gradient = two()
     gradient["large"][:30] = 0  # black pixels
     received, _ = ask(defended("pruning", gradient, scope=scope, fraction=0.4))

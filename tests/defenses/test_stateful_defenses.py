@@ -288,7 +288,7 @@ def test_soterias_choice_counts_as_a_constant() -> None:
     torch.testing.assert_close(gradients[0][0], gradients[1][0], rtol=1e-5, atol=1e-12)
 
 
-def test_whoever_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_by_themselves() -> None:
+def test_an_attacker_that_knows_soteria_leaves_the_same_columns_out_unless_they_are_zero_by_themselves() -> None:
     guess, defense = {"w": torch.ones(2, 4), "b": torch.ones(2)}, Soteria(fraction=0.25)
     one, two = (torch.tensor([[1.0, 2, 3, 4], [1, 2, 3, 4]]) * torch.tensor(mask) for mask in ([1, 0, 1, 1], [1, 0, 0, 1]))
     assert imitated(defense, guess, {"w": one, "b": torch.zeros(2)})["w"].tolist() == [[1, 0, 1, 1]] * 2

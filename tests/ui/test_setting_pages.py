@@ -317,7 +317,7 @@ def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> Non
     assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
     assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: solves its formula for the gradient"]
     assert at.selectbox(key="counter").value == "read it off"
-    assert "Who knows the formula solves it" in words(at)
+    assert "An attacker with the formula solves it" in words(at)
 
 
 def test_a_link_to_two_runs_shows_both_with_the_settings_of_the_second(door: Service, visit: Open) -> None:
