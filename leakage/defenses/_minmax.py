@@ -116,7 +116,7 @@ def sum_key(part: str, layer: str) -> str:
 
 
 def assign_sizes(counts: Tensor, sizes: Tensor) -> Tensor:
-    """Assign sizes to entries by rank: the largest size to the entry that was kept most often.
+    """Return a size for each entry, assigned by rank: the largest size to the entry that was kept most often.
 
     Args:
         counts: in how many draws each entry was kept (D,).

@@ -68,7 +68,7 @@ class FedCDP(Defense):
         return self.noise_multiplier / math.sqrt(tensors)
 
     def bound_at(self, step: int) -> float:
-        """Return C in this local step."""
+        """Return the bound C in local step `step`, counted from 0."""
         return self.bound + (self.last_bound - self.bound) * min(1.0, step / self.decay)
 
     def _clip(self, g: Params, step: int) -> Params:

@@ -115,7 +115,10 @@ class _Reader:
         return layers
 
     def with_step(self, layers: list[ChainLayer], number: int, reader: int) -> list[ChainLayer]:
-        """Return the layers together with the step that reads the value behind them. Raises NoChainError."""
+        """Return `layers` extended by step `reader`, which reads value `number` behind them. Raises NoChainError.
+
+        The step becomes a layer of its own, or the norm or activation of the last layer; a step that only reshapes is left out.
+        """
         step, entered = self.recorded.steps[reader - 1], self.recorded.value(number)
         shape, last = tuple(entered.shape[1:]), layers[-1] if layers else None
         if step.inputs != (number,):

@@ -237,7 +237,7 @@ class ChainLayer:
         return self._spread(z) * (self.size**2 if len(self.z) == 3 else prod(self.x[1:]))
 
     def _spread(self, k: Tensor) -> Tensor:
-        """Return the transpose of the mean, applied to k."""
+        """Return k (of shape z) spread evenly over the pixels of each mean, (of shape x): the transpose of the mean, applied to k."""
         if len(self.z) == 1:
             return (k / prod(self.x[1:])).view(-1, 1, 1).expand(self.x).clone()
         spread = k.repeat_interleave(self.size, 1).repeat_interleave(self.size, 2) / self.size**2

@@ -170,7 +170,7 @@ class Defense(Plugin, DefenseDeclarations):
         return self.defend(client, model, step_rng)
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        """Return the best differentiable imitation of the defense that an adaptive attacker can compute.
+        """Return the client with the best differentiable imitation of this defense that an adaptive attacker can compute.
 
         Args:
             client: the attacker's imitation of the client without this defense.
@@ -182,7 +182,7 @@ class Defense(Plugin, DefenseDeclarations):
         return client
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return the expected squared difference between `surrogate` of the true pictures and the update that arrives.
+        """Return the expected squared difference between the update that `surrogate` gives for the true pictures and the received update.
 
         An adaptive attacker knows this difference. Searches stop fitting at a distance of that size (`engine.discrepancy`).
 

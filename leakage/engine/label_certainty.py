@@ -23,7 +23,7 @@ def certainty_of(labels: Tensor, probabilities: Tensor) -> float:
 
 
 def calibrated(expected: float, guessed: float) -> float:
-    """Return the fraction that is right, given the fraction that rehearsals expect and the fraction that a guess gets right."""
+    """Return the calibrated fraction of right labels, given the fractions that rehearsals expect and that a guess gets right."""
     return 1 / (1 + math.exp(-(logit(guessed) + COEFFICIENT * (logit(expected) - logit(guessed)))))
 
 

@@ -45,14 +45,14 @@ def read_counts(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_
 
 
 def _read(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
-    """Return the probability of every count, (K, B + 1), and the misfit, from all the readings given."""
+    """Return the probability of every count, (K, B + 1), and the misfit, by all readings in `received` (K, F)."""
     contradicted, count_fit, expected = contradiction(rehearsals, weights, received, batch_size)
     weakened = contradicted.usual * overconfidence(count_fit, rehearsals.counts, weights, batch_size)
     return count_probabilities(expected, count_fit.variance(expected), batch_size, weakened), contradicted
 
 
 def contradiction(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
-    """Return the misfit of the readings received (K, F), the fit to the rehearsals, and the counts (K,) that the fit expects.
+    """Return the misfit of the readings `received` (K, F), the fit to the rehearsals, and the counts (K,) that the fit expects.
 
     Readings outside the range of all rehearsals are clamped to it, because nothing was learned outside.
     """

@@ -34,7 +34,7 @@ AT_ONCE = 2**25  # largest size of single pictures' gradients that are kept, in 
 
 
 class RehearsalSetup:
-    """All that rehearsals need, computed once: the last layer, features of probes, and gradients of the other layers."""
+    """The parts of rehearsals that are computed once: the last layer, features of probes, and gradients of the other layers."""
 
     def __init__(self, seen: Observation) -> None:
         self.seen, self.size, self.names = seen, seen.batch.size, last_layer(seen)
@@ -175,9 +175,9 @@ def rehearsed(seen: Observation) -> Tensor | None:
 
 
 def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
-    """Return the probabilities by rehearsals of one kind, and how strongly the update contradicts these; None where a number is not finite.
+    """Return the probabilities of counts (K, B + 1) by rehearsals, and how strongly the update contradicts the rehearsals.
 
-    If the first rehearsals decide, no second ones are computed.
+    None where a number is not finite. If the first rehearsals decide, no second ones are computed.
     """
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.weight_gradient, setup.features, setup.constant)):

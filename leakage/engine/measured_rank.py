@@ -78,7 +78,7 @@ def _at_once(rows: int, columns: int) -> int:
 
 
 def _rank(parts: Iterator[Tensor], full: int, scale: float, should_stop: Callable[[], bool]) -> tuple[int, Tensor]:
-    """Compute the rank of the rows of all parts, and rows that span the same space.
+    """Return the rank of the rows of all parts, and rows that span the same space.
 
     The filters are drawn from one distribution and independently, so a part adds at most as much rank as the part before it. Reading ends
     after a part that adds nothing.

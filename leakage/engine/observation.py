@@ -104,7 +104,7 @@ class Batch:
 
     @staticmethod
     def of(x: Tensor, num_classes: int) -> "Batch":
-        """Describe pictures (B, C, H, W) of one of `num_classes` classes each."""
+        """Return the Batch of pictures x (B, C, H, W) with `num_classes` possible classes."""
         return Batch(len(x), (x.shape[1], x.shape[2], x.shape[3]), num_classes)
 
     @property

@@ -109,7 +109,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Found:
-    """The end of a search."""
+    """The result of a search for the input of a segment."""
 
     x: Tensor
     """The input that was found, (n,)."""

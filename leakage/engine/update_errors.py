@@ -46,19 +46,20 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
         return None
     if not federation.protections:
         return {}
-    every = list[Sent]()
+    sent_updates = list[Sent]()
     scalars = {name: torch.zeros(()) for name in attacked.weights}
     count = attacked.count
-    client = federation.aggregation.merge_clients([_recording_client(federation, every)] * federation.aggregation.members)
+    client = federation.aggregation.merge_clients([_recording_client(federation, sent_updates)] * federation.aggregation.members)
     update, _ = client(scalars, torch.zeros(count, 1), torch.zeros(count, dtype=torch.long), {})
     members, number = federation.aggregation.members, federation.attacked_round
     received = Received(inverted, attacked.weights, state, count, number, single=members == 1)
     try:
-        by_client = [_of_one_client(federation, sent, received) for sent in every]
+        by_client = [_of_one_client(federation, sent, received) for sent in sent_updates]
         total = Params()
         for name, value in federation.to_gradient(update, Round(scalars, update, {}, count)).items():
             parameter = name_in_model(name)
-            leaf_gradients = torch.autograd.grad(value, [sent.leaf[parameter] for sent in every], retain_graph=True, allow_unused=True)
+            leaves = [sent.leaf[parameter] for sent in sent_updates]
+            leaf_gradients = torch.autograd.grad(value, leaves, retain_graph=True, allow_unused=True)
             for leaf_gradient, variances in zip(leaf_gradients, by_client, strict=True):
                 if leaf_gradient is not None and parameter in variances:
                     factor = leaf_gradient.detach().square().to(variances[parameter])
@@ -72,8 +73,8 @@ class _UnknownError(Exception):
     """The attacker does not know the errors of a protection."""
 
 
-def _recording_client(federation: Federation, every: list[Sent]) -> Client:
-    """Return a client that computes with one number for each tensor, and appends what it sends to `every`."""
+def _recording_client(federation: Federation, sent_updates: list[Sent]) -> Client:
+    """Return a client that computes with one number for each tensor, and appends what it sends to `sent_updates`."""
 
     def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         steps = list[tuple[int, Params]]()
@@ -84,7 +85,7 @@ def _recording_client(federation: Federation, every: list[Sent]) -> Client:
 
         update, state = federation.protocol.client(gradient)(weights, x, y, state)
         leaf = {name: torch.zeros((), requires_grad=True) for name in update}
-        every.append(Sent(tuple(steps), update, leaf, len(x)))
+        sent_updates.append(Sent(tuple(steps), update, leaf, len(x)))
         return leaf, state
 
     return send

@@ -28,7 +28,7 @@ def geometric(ratio: float, terms: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalTraining(Protocol):
-    """A protocol whose client takes several local steps over mini-batches of its pictures before it sends its update."""
+    """Base class of protocols with local training: the client takes several steps over mini-batches, then sends its update."""
 
     epochs: int = param(5, 1, 100, EPOCHS)
     mini_batch: int = param(0, 0, 128, "Pictures in one local step; 0: all of them.")
