@@ -1,7 +1,8 @@
-"""Compare the results of ten experiments with those of another commit: `python scripts/same_results.py COMMIT`.
+"""Compare the results of twelve experiments with those of another commit: `python scripts/same_results.py COMMIT`.
 
 Final frames (every pixel as float32, labels, loss) and scores must be equal bit for bit. If only scores differ, they are named: the scoring
 of a guess may change on purpose, the guess may not. One thread; some minutes.
+Plug-ins and their fields have their earliest names here, so that earlier commits read the experiments too.
 """
 
 import hashlib
@@ -35,6 +36,13 @@ EXPERIMENTS: dict[str, dict[str, Any]] = {
         "attack": part("gradinversion", steps=40),
     },
     "R-GAP": {"model": part("rgap_net"), "attack": part("r_gap")},
+    "SPEAR": {"pictures": TWO, "model": part("mlp", normalise="imagenet"), "attack": part("exact_batches")},
+    "GIFD": {
+        "size": 28,
+        "channels": 1,
+        "model": part("lenet"),
+        "attack": part("gifd", generator="digits", steps=40, starts=2, stages=2, stage_steps=20),
+    },
     "H-GAP": {"model": part("rgap_net"), "attack": part("h_gap", steps=40)},
     "FedAvg": {"pictures": TWO, "protocol": part("fedavg", epochs=3, mini_batch=1), "attack": part(SEARCH, steps=60)},
     "FedADMM": {"protocol": part("fedadmm"), "rounds": 3, "attacked_round": 2, "attack": part("idlg_admm", steps=40)},
@@ -85,10 +93,11 @@ def main(commit: str) -> int:
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", before], cwd=ROOT, check=True)
     for name in EXPERIMENTS:
-        before_it, after = old[name], new[name]
-        others = sorted(score for score in before_it.keys() | after.keys() if before_it.get(score) != after.get(score))
-        how = "equal" if not others else "DIFFERENT" if GUESS in others else f"the same guess; scores differ: {', '.join(others)}"
-        sys.stdout.write(f"{name}: {how}\n")
+        different = sorted(key for key in old[name].keys() | new[name].keys() if old[name].get(key) != new[name].get(key))
+        outcome = (
+            "equal" if not different else "DIFFERENT" if GUESS in different else f"the same guess; scores differ: {', '.join(different)}"
+        )
+        sys.stdout.write(f"{name}: {outcome}\n")
     return sum(old[name] != new[name] for name in EXPERIMENTS)
 
 
