@@ -1,4 +1,4 @@
-"""The protections of an experiment, in the order in which they act, and what an attacker does about each."""
+"""The protections of an experiment in the order in which they act, with the attacker's strategy against each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,14 +32,15 @@ def order_protections(
 ) -> tuple[Protection, ...]:
     """Return the protections in the order in which they act: by stage, and within a stage in the order of the experiment's list.
 
-    The strategy against a defense is the strategy named `strategy`, else the first usable one. A strategy that works with the exact numbers
-    received is usable only where its defense acts last and where its stage is in `stages`. A colluding strategy needs an accomplice.
+    The strategy against a defense is the strategy named `strategy` where that is usable, else the first usable strategy. A strategy that
+    works with the exact numbers received is usable only where its defense acts last and the stage of the defense is in `stages`. A
+    colluding strategy is usable only with an accomplice.
 
     Args:
         defenses: the experiment's defenses.
-        strategy: name of a strategy, or "".
+        strategy: the name of a strategy, or "".
         stages: the stages after which the server receives the exact numbers.
-        colluding: whether there is an accomplice.
+        colluding: whether another client colludes with the attacker.
     """
     ordered = [(index, defense) for stage in STAGES for index, defense in enumerate(defenses) if defense.stage == stage]
 
@@ -72,7 +73,15 @@ def change_model(model: nn.Module, protections: Sequence[Protection], *, seed: i
 def defend_client(client: Client, stage: str, protections: Sequence[Protection], model: nn.Module, *, seed: int, number: int) -> Client:
     """Return a client behind the protections of one stage, in their order.
 
-    Each protection draws from a random generator of its own, which depends on the client's `number`.
+    Each protection draws from a random generator of its own, which depends on the client's number.
+
+    Args:
+        client: the client without the protections of this stage.
+        stage: "gradient" or "update".
+        protections: the protections of all stages.
+        model: the model that the client received.
+        seed: the seed of all random numbers.
+        number: the number of the client among the clients of an aggregation, from 0.
     """
     others = () if number == 0 else (number,)
     for protection in protections:

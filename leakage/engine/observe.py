@@ -27,6 +27,7 @@ from leakage.engine.core import (
 )
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
+from leakage.engine.imitation import Imitation
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.rehearsed_client import rehearsed_client
 from leakage.engine.statistics import batch_statistics, stored_statistics
@@ -38,9 +39,9 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
     """Prepare the model that the client receives in the first round: `model` itself, altered in place.
 
     Args:
-        model: the model; dropout is off from here on.
-        federation: the federation; a layer that a defense adds to the model is untrained.
-        x: pictures (B, C, H, W), for device and precision; for batch_norm = "batch" also for the statistics.
+        model: the model; it is put into eval mode, which turns dropout off.
+        federation: the federation; a layer that a protection adds to the model is untrained.
+        x: pictures (B, C, H, W), which give device and precision, and for batch_norm = "batch" the statistics.
         batch_norm: BatchNorm uses its stored statistics (eval), or those of the batch (batch), as in training.
 
     Returns:
@@ -68,12 +69,12 @@ def observe(
 ) -> Observation:
     """Let the client with (x, y) send its updates for all rounds, and return everything that the server has afterwards.
 
-    The attacker's replay never uses the private batch. An adaptive attacker replays the protocol, with a strategy for each defense. A
-    naive attacker replays FedSGD, and takes the update for a gradient.
+    The attacker's replay never uses the private batch. An adaptive attacker replays the protocol, with a strategy against each
+    protection. A naive attacker replays FedSGD, and takes the update for a gradient.
 
     Args:
-        model: the result of `ready`. From here on it belongs to the attacker: it has the weights of the attacked round, and the
-            attacker's initial guess of what a defense draws.
+        model: the result of `ready`, altered in place: it gets the weights of the attacked round, and the attacker's initial guess of the
+            random numbers that a protection draws.
         x: private pictures (B, C, H, W) in [0, 1].
         y: private labels (B,).
         federation: protocol, protections, rounds and threat model.
@@ -83,7 +84,8 @@ def observe(
     Raises:
         StoppedError: `should_stop` returned True.
     """
-    history = _watch(federation, federation.client(model, should_stop=should_stop), model, x, y)
+    imitation = Imitation(federation)
+    history = _watch(imitation, federation.client(model, should_stop=should_stop), model, x, y)
     if federation.attacked_round > 1:
         with torch.no_grad():
             for name, value in model.named_parameters():
@@ -92,7 +94,7 @@ def observe(
     if federation.threat.statistics == "exact":
         with torch.no_grad():
             statistics = batch_statistics(model, x)
-    server = _Server(model, federation, tuple(history), history[federation.attacked_round - 1].state)
+    server = _Server(model, imitation, tuple(history), history[federation.attacked_round - 1].state)
     return server.observation(Batch.of(x, num_classes), y.clone() if federation.threat.labels else None, statistics)
 
 
@@ -100,40 +102,40 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
     """Return an observation of a given update, without its private batch; the update counts as that of the first round.
 
     Args:
-        model: the result of `ready`.
+        model: the result of `ready`, altered in place: it gets the attacker's initial guess of the random numbers that a protection draws.
         update: what the client sent; names and shapes are those of the model's parameters.
         federation: protocol, protections and threat model.
-        batch: number and shape of the private pictures.
-        labels: private labels (B,), where they are known.
+        batch: number, shape and classes of the private pictures.
+        labels: private labels (B,); None: they are unknown.
 
     Raises:
         ValueError: the threat model grants exact statistics, or labels where `labels` is None.
     """
-    threat = federation.threat
+    threat, imitation = federation.threat, Imitation(federation)
     if (threat.labels and labels is None) or threat.statistics == "exact":
         what = "exact statistics" if threat.statistics == "exact" else "labels"
         raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
     sent = {name: value.detach().contiguous() for name, value in update.items()}
-    state = federation.collusion(model, weights_of(model))
-    server = _Server(model, federation, (Round(weights_of(model), sent, state, batch.size),), state)
+    state = imitation.accomplice_state(model, weights_of(model))
+    server = _Server(model, imitation, (Round(weights_of(model), sent, state, batch.size),), state)
     return server.observation(batch, labels, stored_statistics(model) if threat.statistics == "running" else None)
 
 
-def _watch(federation: Federation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
+def _watch(imitation: Imitation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
     """Run all rounds and return them as the server sees them; the attacked round also has the client's state as the server infers it."""
-    weights, rounds = weights_of(model), federation.rounds
-    if rounds > 1:  # `observe` later overwrites the model's parameters with those of the attacked round
+    federation, weights = imitation.federation, weights_of(model)
+    if federation.rounds > 1:  # `observe` later overwrites the model's parameters with those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     state, shadow, history = ClientState(), ClientState(), list[Round]()
-    for _ in range(rounds):
-        shadow = {**shadow, **federation.collusion(model, weights)}
+    for number in range(1, federation.rounds + 1):
+        shadow = {**shadow, **imitation.accomplice_state(model, weights)}
         update, state = client(weights, x, y, state)
         update = {name: value.detach().contiguous() for name, value in update.items()}
         seen = Round(weights, update, shadow, len(x))
-        attacked = len(history) + 1 == federation.attacked_round
-        history.append(seen if attacked else replace(seen, state=ClientState()))  # a state can be several times as large as an update
-        shadow = {name: value.detach() for name, value in federation.infer_state(seen).items()}
-        weights = federation.server_update(seen) if len(history) < rounds else weights
+        # Only the attacked round keeps its state, which can be several times as large as an update.
+        history.append(seen if number == federation.attacked_round else replace(seen, state=ClientState()))
+        shadow = {name: value.detach() for name, value in imitation.infer_state(seen).items()}
+        weights = federation.server_update(seen) if number < federation.rounds else weights
     return history
 
 
@@ -142,26 +144,27 @@ class _Server:
     """The server, which attacks, with everything that it received."""
 
     model: nn.Module
-    federation: Federation
+    imitation: Imitation
     history: tuple[Round, ...]
     shadow: ClientState
     """What the server can compute of the state that a client had before the attacked round."""
 
     @property
     def attacked(self) -> Round:
-        return self.history[self.federation.attacked_round - 1]
+        return self.history[self.imitation.federation.attacked_round - 1]
 
     def observation(self, batch: Batch, labels: Tensor | None, statistics: Statistics | None) -> Observation:
         """Build the observation of the attack; `labels` and `statistics` are what the threat model grants."""
-        federation, attacked, weights = self.federation, self.attacked, weights_of(self.model)
+        imitation, attacked, weights = self.imitation, self.attacked, weights_of(self.model)
+        federation, adaptive = imitation.federation, imitation.adaptive
         # Writes the attacker's initial guess into buffers of the model.
-        latents = federation.latent_init(self.model, -(-batch.size // federation.aggregation.members))
-        adaptive, state = federation.adaptive, federation.aggregation.broadcast_state(self.shadow)
-        update = federation.invert_update(attacked.update, self.shadow)
-        client = federation.imitation(gradient_client(self.model), update)
+        latents = imitation.initialize_latents(self.model, -(-batch.size // federation.aggregation.members))
+        state = federation.aggregation.broadcast_state(self.shadow)
+        update = imitation.invert_update(attacked.update, self.shadow)
+        client = imitation.client(gradient_client(self.model), update)
 
         def to_gradient(update: Params, state: ClientState) -> Params:
-            return federation.to_gradient(update, Round(weights, attacked.update, state, attacked.count))
+            return imitation.to_gradient(update, Round(weights, attacked.update, state, attacked.count))
 
         def replay_one(x: Tensor, y: Tensor, state: ClientState) -> Update:
             return client(weights, x, y, state)
@@ -170,22 +173,22 @@ class _Server:
         return Observation(
             model=self.model,
             batch=batch,
-            received=Transcript(weights, update if adaptive else federation.naive(attacked), self.history),
+            received=Transcript(weights, update if adaptive else imitation.naive_gradient(attacked), self.history),
             replay=Replay(
                 single=lambda x, y: replayed(weights, x, y, replay_state)[0],
                 several=self._replay_several(weights, replay_state, update),
                 to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
-                simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.client_state(m))),
+                simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.aggregation.member_state(m, 0))),
                 from_gradients=self._replay_gradients(weights, state, update),
-                rehearse=self._rehearse(batch) if adaptive and federation.protections else None,
-                rehearses_each=federation.tells_pictures_apart,
-                client_weights=lambda: federation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
+                rehearse=self._rehearse(batch) if imitation.protections else None,
+                rehearses_each=federation.separates_pictures,
+                client_weights=lambda: imitation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
             ),
             granted=Granted(labels, statistics, generator=federation.threat.generator or NO_GENERATOR),
             knowledge=ProtectionKnowledge(
                 adaptive=adaptive,
-                entry_weights=federation.entry_weights(attacked.update, self.shadow),
-                errors=expected_errors(federation, attacked, update, self.shadow),
+                entry_weights=imitation.entry_weights(attacked.update, self.shadow),
+                errors=expected_errors(imitation, attacked, update, self.shadow),
                 latents=latents,
             ),
         )
@@ -195,30 +198,30 @@ class _Server:
 
         In every step of every round picture number b has the gradient in row b.
         """
-        federation, attacked = self.federation, self.attacked
+        imitation, attacked = self.imitation, self.attacked
         weight = next(iter(attacked.weights.values()))
         x, indices = weight.new_zeros((batch.size, *batch.image_shape)), torch.arange(batch.size, device=weight.device)
 
         accomplice = {name: value for name, value in self.shadow.items() if name.startswith(ACCOMPLICE)}
 
         def rehearse(gradients: Params, seed: int) -> Params:
-            client = rehearsed_client(federation, self.model, gradients, attacked.update, seed=seed)
+            client = rehearsed_client(imitation.federation, self.model, gradients, attacked.update, seed=seed)
             state, shadow = ClientState(), dict(accomplice)
-            for number in range(1, federation.attacked_round + 1):
+            for number in range(1, imitation.federation.attacked_round + 1):
                 update, state = client(attacked.weights, x, indices, state)
                 seen = Round(attacked.weights, update, shadow, batch.size)
-                if number < federation.attacked_round:
-                    shadow = federation.infer_state(seen)
-            return federation.to_gradient(federation.invert_update(update, shadow), seen)
+                if number < imitation.federation.attacked_round:
+                    shadow = imitation.infer_state(seen)
+            return imitation.to_gradient(imitation.invert_update(update, shadow), seen)
 
         return rehearse
 
     def _replay_several(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Tensor, Tensor], Params]:
         """Return the replay of S guesses: vectorised where model and protections allow it, else a loop over the guesses."""
-        federation = self.federation
-        if not capabilities_of(self.model).vectorised or (federation.adaptive and not federation.elementwise):
+        imitation = self.imitation
+        if not capabilities_of(self.model).vectorised or not imitation.elementwise:
             gradient = gradient_client(self.model)
-            single = federation.imitation(gradient, inverted) if federation.adaptive else gradient
+            single = imitation.client(gradient, inverted) if imitation.adaptive else gradient
 
             def one_by_one(x: Tensor, y: Tensor) -> Params:
                 sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, state)[0] for lane, guess in enumerate(x)]
@@ -226,7 +229,7 @@ class _Server:
 
             return one_by_one
         vectorised = lanes_client(self.model)
-        client = federation.imitation(vectorised, inverted) if federation.adaptive else vectorised
+        client = imitation.client(vectorised, inverted) if imitation.adaptive else vectorised
 
         def replay_many(x: Tensor, y: Tensor) -> Params:
             count = len(x)
@@ -237,15 +240,15 @@ class _Server:
         return replay_many
 
     def _replay_gradients(self, weights: Params, state: ClientState, inverted: Params) -> Callable[[Params], Params] | None:
-        """Return the replay of gradients that were computed elsewhere; None where an adaptive imitation is not `batchable`."""
-        federation = self.federation
-        if not federation.adaptive:
-            return lambda gradients: gradients
-        if not federation.batchable:
+        """Return the replay of gradients that were computed elsewhere; None where the imitation is not `batchable`."""
+        imitation = self.imitation
+        if not imitation.batchable:
             return None
+        if not imitation.adaptive:
+            return lambda gradients: gradients
         nothing, reported = next(iter(weights.values())).new_zeros(0), _ReportedGradient()
         # Built once, because an imitation reads the update when it is built.
-        client = federation.imitation(reported, inverted)
+        client = imitation.client(reported, inverted)
 
         def replay_gradients(gradients: Params) -> Params:
             with reported.reporting(gradients):

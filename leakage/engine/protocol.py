@@ -60,6 +60,18 @@ class Protocol(Plugin, ProtocolDeclarations):
         """
         return state
 
+    def member_state(self, state: ClientState, number: int) -> ClientState:
+        """Return the state of one member, from the state of the merged client.
+
+        Args:
+            state: the state that the client of `merge_clients` takes.
+            number: the number of the member, from 0.
+
+        Returns:
+            The state of that member.
+        """
+        return state
+
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """Convert an update to the average gradient over the client's pictures.
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from leakage.engine.core import Client, ClientState, Params, Received, Round, Update
 from leakage.engine.federation import Federation
+from leakage.engine.imitation import Imitation
 from leakage.engine.tensor_names import OF, name_in_model
 
 
@@ -25,7 +26,7 @@ class Sent:
 
 
 @torch.enable_grad()
-def expected_errors(federation: Federation, attacked: Round, inverted: Params, state: ClientState) -> Params | None:
+def expected_errors(imitation: Imitation, attacked: Round, inverted: Params, state: ClientState) -> Params | None:
     """Compute the expected squared error of each entry of the average gradient that the attacker works with.
 
     The variances of independent errors add up. Each protection returns the variances behind it, given those before it
@@ -33,7 +34,7 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
     one number for each tensor. This is a first-order approximation: the errors of a local step do not change the gradient of the next.
 
     Args:
-        federation: protocol, protections and threat model.
+        imitation: the attacker's imitation of the federation.
         attacked: the attacked round.
         inverted: the update that the attacker works with in place of the received update, by parameter.
         state: the client's state before the round, as far as the server can compute that.
@@ -42,7 +43,8 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
         Variances by parameter, of its shape or (); {} without protections; None for a naive attacker, or where a protection's errors are
         unknown.
     """
-    if not federation.adaptive:
+    federation = imitation.federation
+    if not imitation.adaptive:
         return None
     if not federation.protections:
         return {}
@@ -54,9 +56,9 @@ def expected_errors(federation: Federation, attacked: Round, inverted: Params, s
     members, number = federation.aggregation.members, federation.attacked_round
     received = Received(inverted, attacked.weights, state, count, number, single=members == 1)
     try:
-        by_client = [_of_one_client(federation, sent, received) for sent in sent_updates]
+        by_client = [_of_one_client(imitation, sent, received) for sent in sent_updates]
         total = Params()
-        for name, value in federation.to_gradient(update, Round(scalars, update, {}, count)).items():
+        for name, value in imitation.to_gradient(update, Round(scalars, update, {}, count)).items():
             parameter = name_in_model(name)
             leaves = [sent.leaf[parameter] for sent in sent_updates]
             leaf_gradients = torch.autograd.grad(value, leaves, retain_graph=True, allow_unused=True)
@@ -91,23 +93,23 @@ def _recording_client(federation: Federation, sent_updates: list[Sent]) -> Clien
     return send
 
 
-def _of_one_client(federation: Federation, sent: Sent, received: Received) -> Params:
+def _of_one_client(imitation: Imitation, sent: Sent, received: Received) -> Params:
     """Compute the variances of the errors in one client's update, by parameter. Raises _UnknownError."""
     whole = {name: value for name, value in received.update.items() if OF not in name}
-    gradient = federation.to_gradient(whole, Round(received.weights, whole, received.state, received.pictures))
+    gradient = imitation.to_gradient(whole, Round(received.weights, whole, received.state, received.pictures))
     total = Params()
     for number, (pictures, leaf) in enumerate(sent.steps):
         single = received.single and len(sent.steps) == 1
         step = replace(received, update={n: g.detach() for n, g in gradient.items()}, pictures=pictures, step=number, single=single)
-        for name, variance in _variances_behind(federation, "gradient", {}, step).items():
+        for name, variance in _variances_behind(imitation, "gradient", {}, step).items():
             (leaf_gradient,) = torch.autograd.grad(sent.update[name], leaf[name], retain_graph=True)
             total[name] = total.get(name, torch.zeros(())) + leaf_gradient.square().to(variance) * variance
-    return _variances_behind(federation, "update", total, replace(received, update=whole, pictures=sent.pictures))
+    return _variances_behind(imitation, "update", total, replace(received, update=whole, pictures=sent.pictures))
 
 
-def _variances_behind(federation: Federation, stage: str, incoming: Params, received: Received) -> Params:
+def _variances_behind(imitation: Imitation, stage: str, incoming: Params, received: Received) -> Params:
     """Compute the variances behind the protections of a stage, given those before them. Raises _UnknownError."""
-    for protection in federation.protections:
+    for protection in imitation.protections:
         if protection.defense.stage == stage:
             outgoing = protection.strategy.errors(incoming, received)
             if outgoing is None:

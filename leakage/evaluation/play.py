@@ -99,7 +99,7 @@ def prepare_attack(
     x, y = private.x, private.y
     model = ready(model, federation, x, batch_norm=private.batch_norm)
     # `observe` may write the attacker's guess of a protection into the buffers of `model`.
-    honest = deepcopy(model) if federation.changes else model
+    honest = deepcopy(model) if federation.changes_model else model
     seen = observe(model, x, y, federation, num_classes=private.num_classes, should_stop=should_stop)
     plain, _ = gradient_client(honest)(seen.received.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):

@@ -38,11 +38,9 @@ class SecureAggregation(Protocol):
             updates, carried = list[Params](), ClientState()
             parts = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
             for number, (client, pictures, labels) in enumerate(parts):
-                prefix = f"{number}/"
-                member_state = {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
-                update, member_state = client(weights, pictures, labels, member_state)
+                update, member_state = client(weights, pictures, labels, self.member_state(state, number))
                 updates.append(update)
-                carried |= {prefix + name: value for name, value in member_state.items()}
+                carried |= {f"{number}/{name}": value for name, value in member_state.items()}
             return self.received(updates), carried
 
         return send
@@ -53,6 +51,10 @@ class SecureAggregation(Protocol):
 
     def broadcast_state(self, state: ClientState) -> ClientState:
         return {f"{number}/{name}": value for number in range(self.clients) for name, value in state.items()}
+
+    def member_state(self, state: ClientState, number: int) -> ClientState:
+        prefix = f"{number}/"
+        return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
         return self.merge_clients([gradient] * self.clients)

@@ -12,6 +12,7 @@ from leakage.engine.chain import TwoClasses
 from leakage.engine.core import Observation
 from leakage.engine.devices import best_device, device_for
 from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.imitation import Imitation
 from leakage.engine.loading import load as load_plugin
 from leakage.engine.observe import observe as observe_model
 from leakage.engine.observe import ready
@@ -157,4 +158,4 @@ def play(
 def batchable(experiment: Experiment) -> bool:
     """Return whether an experiment can run in one loop with experiments that differ only in the protection and the attacker."""
     setting = federation(experiment)
-    return plugin("attack", experiment.attack).batchable and setting.batchable and setting.same_model
+    return plugin("attack", experiment.attack).batchable and Imitation(setting).batchable and setting.attacks_initial_model

@@ -221,7 +221,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
             labels_granted=experiment.assume.labels,
             weights=describe_training(experiment.checkpoint),
             batch_norm=any(isinstance(layer, torch.nn.modules.batchnorm._BatchNorm) for layer in prepared.seen.model.modules()),
-            answers=tuple(prepared.federation.answers),
+            answers=prepared.federation.strategy_descriptions,
         ),
         environment=RunEnvironment(device=name, versions=versions, estimate=run.estimate),
         judging=Judging(

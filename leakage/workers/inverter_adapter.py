@@ -92,7 +92,7 @@ def train_inverter(
     """
     commit, began = commit_of_code(), time.monotonic()
     setting = federation(task.experiment)
-    if setting.changes:
+    if setting.changes_model:
         raise ValueError(ANOTHER_MODEL.format(task.defenses[0].id))
     train, test = pictures_of(task)
     victim = victim_of(task, train[0][: task.batch])

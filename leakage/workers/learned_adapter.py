@@ -27,7 +27,7 @@ def with_learned(seen: Observation, setting: Federation) -> Observation:
 
     The network was trained with the protections that the attacker knows: a naive attacker knows none.
     """
-    if not setting.sends_one_gradient:
+    if not setting.sends_only_one_gradient:
         return _given(seen, ONE_GRADIENT)
     protections = sorted(setting.protections, key=lambda protection: protection.index) if setting.adaptive else ()
     defenses = [{"id": protection.defense.id, "fields": asdict(protection.defense)} for protection in protections]

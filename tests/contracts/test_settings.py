@@ -231,7 +231,7 @@ def test_a_strategy_that_the_engine_passes_over_is_named_with_the_one_it_takes()
                 2, model=TINY, protocol=protocol, aggregation=aggregation, defenses=stack, rounds=2, attacked_round=2,
                 assume=Assumptions(strategy=name),
             )  # fmt: skip
-            taken = federation(experiment).answers[0]
+            taken = federation(experiment).strategy_descriptions[0]
             (said,) = warnings(experiment.resolve(CATALOG), CATALOG) or [""]
             assert bool(said) == (taken != strategy.description), (stack, name, said)
             if said:

@@ -273,7 +273,7 @@ def test_without_an_accomplice_the_attacker_solves_and_is_told_so() -> None:
         f"“{RANK}” needs another phone that works with the attacker, and there is none: “{SOLVE}” is used instead. "
         "Choose the picture of that phone."
     ]
-    assert prepare(alone.resolve(CATALOG)).federation.answers == (strategy(SOLVE, 0.05).description,)
+    assert prepare(alone.resolve(CATALOG)).federation.strategy_descriptions == (strategy(SOLVE, 0.05).description,)
 
 
 @pytest.mark.parametrize("name", [SOLVE, AVERAGE, COUNT, RANK])

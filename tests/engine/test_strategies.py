@@ -168,9 +168,9 @@ def test_the_threat_model_table_says_what_was_done_where_the_chosen_answer_canno
     stepping = rounded.model_copy(update={"protocol": Part(id="fedavg")}).resolve(CATALOG)
     local = prepare(stepping)
     noisy = prepare(rounded.model_copy(update={"defenses": (Part(id="low_precision"), NOISE)}).resolve(CATALOG))
-    assert "may lie anywhere among the numbers" in alone.federation.answers[0]
-    assert local.federation.answers[0] == noisy.federation.answers[0] == "known: the guess is rounded too"
-    said = assumptions(stepping, CATALOG, meta(answers=local.federation.answers, received=received(1)), {})
+    assert "may lie anywhere among the numbers" in alone.federation.strategy_descriptions[0]
+    assert local.federation.strategy_descriptions[0] == noisy.federation.strategy_descriptions[0] == "known: the guess is rounded too"
+    said = assumptions(stepping, CATALOG, meta(answers=local.federation.strategy_descriptions, received=received(1)), {})
     (told,) = (text for _, about, text in said if about == "The protection")
     assert told.endswith("known: the guess is rounded too")
 
