@@ -11,7 +11,7 @@ from leakage.ui.architecture import editor, k_view, rank_view, verify, withheld
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import width
 
-RANKS = "Exact ranks hold for almost all weights; – where no formula is known to hold."
+RANKS = "Exact ranks hold for almost all weights; the sign – stands where no formula is known to hold."
 INDEX = (
     "The index of rank analysis: unknowns minus equations, in the layer that has the fewest equations to spare. Below 0 the equations "
     "suffice for an attack that goes layer by layer. The index says nothing about other attacks."
@@ -57,7 +57,7 @@ def page() -> None:
         if given:
             answer(given)
         else:
-            st.info("A line of the network is not a step yet. The counts come back when it is.")
+            st.info("One line of the network is not a complete step yet. Correct it, and the counts appear again.")
 
 
 page()

@@ -35,8 +35,8 @@ def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
     with st.container(key="run-bar", gap="small"):
         pressed = st.button("Ask", type="primary", icon=":material/help:", width="stretch", disabled=not planned, key="run-button")
         groups = counted(len({experiment.pictures for experiment in planned}), "group")
-        summary = f"The strongest attackers first, on {groups} of pictures, {duration(60 * question.minutes)} at most"
-        summary += ", and the same pictures without protection" if question.defenses else ""
+        summary = f"The strongest attackers try first, on {groups} of pictures, for {duration(60 * question.minutes)} at most"
+        summary += ", and also on the same pictures without protection" if question.defenses else ""
         st.caption(escape(problem or summary))
     with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)

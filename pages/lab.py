@@ -24,7 +24,7 @@ def settings(known: Catalog) -> Experiment | None:
     with forms.card(1, "The private pictures"):
         items, pictures = choose_pictures()
         size, channels = choose_shape(items)
-    with forms.card(2, "The client"):
+    with forms.card(2, "The phone"):
         setting = choose_setting(known, len(pictures))
     with forms.card(3, "The protection"):
         defense = forms.choose(known, "defense", "What the phone does before sending")
@@ -72,7 +72,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
             if run == run_shown():
-                st.toast("This is the run of these settings: the same seed gives the same run. Change the seed for another.")
+                st.toast("A run with these settings is shown already: the same seed gives the same run. Change the seed for another run.")
             st.session_state[address.NEXT] = {"run": ",".join(dict.fromkeys([beside, run] if beside else [run]))}
         except SpecError as error:
             st.error(escape(error))

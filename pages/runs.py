@@ -69,15 +69,15 @@ def show_row(run: Run, label: Label, known: Catalog) -> None:
                 key=f"pin-{run.id}",
                 icon=":material/keep:" if pinned else ":material/keep_off:",
                 type="tertiary",
-                help="Pinned runs stand first, and make a lesson. Pictures of your own are deleted after "
-                f"{escape(service().config.upload_life)} all the same.",
+                help="Pinned runs stand first in this list and can be shared as a lesson. Pictures that you uploaded are deleted after "
+                f"{escape(service().config.upload_life)} even if their run is pinned.",
                 on_click=service().labels.pin,
                 args=given,
             )
             with st.popover("Rename", icon=":material/edit:", type="tertiary", key=f"renaming-{run.id}"):  # else open for the next run too
-                st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: its title.")
+                st.text_input("Name", label.name, LONGEST, key=f"name-{run.id}", on_change=rename, args=given, help="Empty: the title.")
             with st.popover("Delete", icon=":material/delete:", type="tertiary", key=f"deleting-{run.id}"):
-                st.markdown("It goes at once, with its pictures, and does not come back.")
+                st.markdown("The run and its pictures are deleted at once, for good.")
                 st.button("Delete it", key=f"delete-{run.id}", type="primary", on_click=service().delete, args=given)
 
 

@@ -19,7 +19,7 @@ DATA: dict[Data, str] = {
     "mnist": "Handwritten digits, 28 px, grey.",
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
-SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Two classes or so each"}
+SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "About two classes on each phone"}
 OPTIMISERS = {"sgd": "SGD with momentum", "adam": "Adam"}
 SCHEDULES = ("cosine", "steps", "constant")
 DEFAULT = Training()
@@ -58,13 +58,13 @@ def settings(known: Catalog) -> Training | None:
             partition = st.segmented_control(
                 "How the pictures are shared out", list(SPLITS), default="iid", required=True, format_func=SPLITS.__getitem__, key="split"
             )
-            local_epochs = st.number_input("Epochs on each phone per round", 1, 20, 1, key="local_epochs")
+            local_epochs = st.number_input("Passes over the pictures on each phone in a round (epochs)", 1, 20, 1, key="local_epochs")
         fine = fine_settings(data)
     with st.container(border=True, gap="small", key="step-4"):
         st.markdown("**4 · Protection**")
         defense = forms.choose(known, "defense", "Protection")
         if defense:
-            st.caption("Train once with it and once without, all else equal: the difference in accuracy is what it costs.")
+            st.caption("Train once with this protection and once without it, all else equal: the difference in accuracy is its cost.")
     if problem or not model:
         return None
     return Training(
@@ -97,11 +97,11 @@ def fine_settings(data: str) -> dict[str, Any]:
                 format="%g",
                 key="server-rate",
                 help="How far the server moves the model towards the mean of the updates. 1: to the mean (FedAvg). AdaDefense as published "
-                "sends entries of about 1 or -1, so it needs far less: try 0.01.",
+                "sends entries of about 1 or -1, so it needs a far smaller step: try 0.01.",
             ),
             "schedule": st.selectbox("Learning rate over time", SCHEDULES, key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
-            "pictures": st.number_input("Use only the first (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
+            "pictures": st.number_input("Number of training pictures (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
             "seed": st.number_input("Random start (seed)", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),
         }
 
@@ -129,7 +129,7 @@ def page() -> None:
         if run:
             training_view.show(run)
         else:
-            st.info("Choose a model and a data set, press **Train**, and watch. Then attack what it learned, after 1, 5 or all rounds.")
+            st.info("Choose a model and a data set, press **Train**, and watch. Then attack the model as it was after 1, 5 or all rounds.")
         training_view.shelf(known)
         attackers.shelf(known)
 

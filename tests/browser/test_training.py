@@ -18,5 +18,5 @@ def test_the_button_trains_an_attacker_which_is_watched_until_it_is_stopped(scho
     expect(main.get_by_role("paragraph").filter(has_text=re.compile(f"^{NAME}$"))).to_be_visible(timeout=60_000)
     expect(main.get_by_text(re.compile(r"^Epoch \d+ of 30$"))).to_be_visible(timeout=LONG)  # drawn anew while nobody touches the page
     expect(main.get_by_text("An attacker is being trained")).to_be_visible()
-    press(main.get_by_role("button", name="Stop", exact=True), main.get_by_text("Stopped: nothing of it is kept"))
+    press(main.get_by_role("button", name="Stop", exact=True), main.get_by_text("Stopped: nothing of this attacker is kept"))
     expect(main.get_by_role("button", name="Stop", exact=True)).to_have_count(0)

@@ -220,7 +220,7 @@ def test_what_many_rounds_give_away_is_drawn_beside_epsilon_and_said_for_every_s
     sampled = next(title for title in box.options if title.startswith("MinMax sampling"))
     told = words(at.selectbox(key="rounds-stack").select(sampled).run())
     fine(at)
-    assert "One draw of MinMax sampling sends g + C / g" in told
+    assert "MinMax sampling sends v = g + C / g" in told
     assert "Solve it: After 1 round" in told
 
 
@@ -431,7 +431,7 @@ def test_a_sweep_is_tried_with_several_seeds_as_far_as_they_fit(door: Service, l
     press(at)
     again = look(runs=at.query_params["runs"])
     assert (again.segmented_control(key="differs").value, again.segmented_control(key="seeds").value) == ("strength", 3)
-    assert "Here plays the first of 3 seeds" in words(again)
+    assert "The animation shows the first of 3 random starts (seeds)" in words(again)
     assert "With 5 seeds these would be 30 runs, and at most 24 go at once: 3 of the seeds will be tried." in at.warning[0].value
 
 

@@ -35,7 +35,7 @@ def test_a_thinned_run_says_what_is_missing(door: Service, visit: Open) -> None:
     door.store.add_event(run, meta())
     seq = door.store.add_frame(run, frame(1), sheet(np.full((1, 32, 32, 3), 99, np.uint8)))
     door.store.finish(run, "done", result=end(seq))
-    assert "Only the answer of this run is kept" not in words(visit(run=run))
+    assert "Only the result of this run is kept" not in words(visit(run=run))
     with door.store.database.write() as db:
         db.execute("UPDATE runs SET thinned = 1.0 WHERE id = ?", (run,))
-    assert "Only the answer of this run is kept" in words(visit(run=run))
+    assert "Only the result of this run is kept" in words(visit(run=run))

@@ -27,7 +27,7 @@ def test_every_root_is_marked_on_its_curve_and_on_the_line(c: float) -> None:
         ("exponential", -0.28, "two margins"),
         ("exponential", math.e, "one margin, -1.000"),
         ("hinge", -0.28, "one margin, 0.280"),
-        ("hinge", 0.0, "it is met and nothing is sent"),
+        ("hinge", 0.0, "it is at least 1 and nothing is sent"),
         ("hinge", -1.0, "no margin has this value"),
     ],
 )

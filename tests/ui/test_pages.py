@@ -599,7 +599,7 @@ def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_tha
     assert "Attacker trained to undo LeNet behind Clipping, on MNIST" in words(at)
     assert "Waiting: 1 in the queue" in words(at)
     door.cancel(run.id, owner_of("me"))
-    assert "Stopped: nothing of it is kept" in words(at.run())
+    assert "Stopped: nothing of this attacker is kept" in words(at.run())
 
 
 @pytest.mark.usefixtures("digits")
@@ -719,7 +719,7 @@ def test_a_training_that_was_stopped_at_once_says_so(door: Service, visit: Open)
 def test_a_link_to_a_trained_model_that_is_not_here_says_so_until_another_is_chosen(door: Service, visit: Open, name: str) -> None:
     at = visit(checkpoint=name)
     fine(at)
-    sentence = f"{name} is not a trained model of this kind on this machine. It starts untrained."
+    sentence = f"{name} is not a trained model of this kind on this machine. The model starts untrained."
     assert sentence in words(at)
     assert sentence in words(at.run())
     assert sentence not in words(at.selectbox(key="checkpoint").set_value("lenet-mnist@5").run())

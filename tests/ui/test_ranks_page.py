@@ -161,7 +161,7 @@ def test_the_table_says_what_was_measured() -> None:
     row = one(conv1=640).rows[0]
     assert (row.rank, row.known, row.deficiency, open_unknowns(row)) == (None, 640, 144, 144)
     assert sum(shares(row)) == pytest.approx(100)
-    assert "Alone they determine 640: 144 stay open." in sentences(row, "conv1")
+    assert "By themselves they determine 640 unknowns: 144 stay open." in sentences(row, "conv1")
     assert verdict(one(conv1=640), steps, 1).headline.endswith("conv1: 640 of 784 unknowns determined")
 
 

@@ -238,12 +238,15 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
         return {what: value for _, what, value in setting_rows(experiment, CATALOG, None, end(1, scores=scores, note=note))}
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
-    assert (closed["Read from"], closed["In the attack's own words"]) == ("130 rows of linear1", "It is no exact copy.")
-    assert "Which try it was" not in closed
+    assert (closed["What the picture was read from"], closed["In the attack's own words"]) == (
+        "130 rows of linear1",
+        "It is no exact copy.",
+    )
+    assert "Which try of the search is shown" not in closed
     searched = said(start=2)
-    assert searched["Which try it was"] == "try 2"
-    assert not {"Read from", "In the attack's own words"} & set(searched)
-    assert said(alpha=0.48123)["The model in between (0: sent out, 1: came back)"] == "alpha 0.48"
+    assert searched["Which try of the search is shown"] == "try 2"
+    assert not {"What the picture was read from", "In the attack's own words"} & set(searched)
+    assert said(alpha=0.48123)["The surrogate model (0: as sent out, 1: as it came back)"] == "alpha 0.48"
 
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:

@@ -95,7 +95,7 @@ def test_no_sentence_of_the_page_contradicts_the_row(row: dict[str, Any], look: 
     assert ("**Not protective**" in text) == (lacks_equations(found) and rank.rank == rank.unknowns)
     if rank.rank < rank.unknowns:
         assert f"other {rank.unknowns - rank.rank:,} directions" in text
-        assert f"The {rank.rank:,} that it tells may be enough to recognize the picture" in text
+        assert f"The {rank.rank:,} directions that it determines may be enough to recognize the picture" in text
     if lacks_equations(found):
         assert "It says nothing of attacks that match the whole gradient at once" in text
         assert "the equations suffice" not in said.headline

@@ -105,9 +105,9 @@ def test_a_camera_is_offered_on_secure_addresses_only(
     at = visit(source="upload")
     fine(at)
     assert len(at.camera_input) == secure
-    assert ("browsers hand it to secure addresses only" in words(at)) != secure
+    assert ("browsers allow it on secure addresses only" in words(at)) != secure
     assert (
-        f"It goes to {escape(urlsplit(address).netloc)}, which runs this page, and is kept there for 7 days at most" in words(at)
+        f"The picture goes to {escape(urlsplit(address).netloc)}, which runs this page, and is kept there for 7 days at most" in words(at)
     ) == secure
 
 
@@ -193,7 +193,7 @@ def test_more_files_than_a_batch_are_left_out_with_a_sentence(door: Service, vis
     at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
     fine(at)
     assert at.error[0].value == (
-        "These are 3 files of 0 MB; 2 files of 40 MB together are allowed. The last ones are left out: remove some."
+        "These are 3 files of 0 MB; 2 files of 40 MB together are allowed. The last files are left out: remove some."
     )
     assert picked(at) == ["grey 10.png", "grey 20.png"]
 

@@ -43,7 +43,7 @@ LINKS = [  # to the lab: an address, and what the page says of it
     ({"counter": "average the rounds"}, ["counter=average the rounds cannot be used here; the default is used instead."]),
     ({"checkpoint": "mine@3"}, ["checkpoint=mine@3 is not known here; an untrained model is used instead."]),
     ({"phones": "17", "statistics": "all"}, ["phones=17 is not known here; 1 is used", "statistics=all is not known here; none is used"]),
-    ({"preset": "nope", "v": "7"}, ["preset=nope is not known here", "v=7 is another version of links; this one is read as version 1."]),
+    ({"preset": "nope", "v": "7"}, ["preset=nope is not known here", "v=7 is another version of links; this link is read as version 1."]),
     ({"attack": "[a](https://x.y) $x$ `c`"}, [escape("attack=[a](https://x.y) $x$ `c` is not known here")]),
 ]
 FINE = [  # of an address that is all right, or not ours

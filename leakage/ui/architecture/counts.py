@@ -49,15 +49,15 @@ def sentences(row: LayerCount, name: str) -> str:
     input_of_layer = "pixel values enter it" if row.step == 0 else "features enter it"
     lines = [f"<b>{name}</b>: {row.x:,} {input_of_layer}.", f"{row.w:,} equations come from the gradient,", f"{row.z:,} from the weights"]
     if row.v < 0:
-        lines[-1] += f"; layers before lack {-row.v:,}."
+        lines[-1] += f"; earlier layers lack {-row.v:,}."
     else:
         lines[-1] += f", and {row.v:,} are handed on." if row.v else "."
     if not row.counted:
         lines.append("Fully connected: its gradient holds its whole input.")
     elif row.deficiency:
-        lines.append(f"Alone they determine {row.known:,}: {row.deficiency:,} stay open.")
+        lines.append(f"By themselves they determine {row.known:,} unknowns: {row.deficiency:,} stay open.")
     elif open_unknowns(row):
-        lines.append(f"By counting, they leave {open_unknowns(row):,} open.")
+        lines.append(f"By counting, they leave {open_unknowns(row):,} unknowns open.")
     return "<br>".join(lines)
 
 

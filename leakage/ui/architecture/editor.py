@@ -17,7 +17,7 @@ from leakage.ui.common.markdown import escape
 START = "CNN6"
 MOST_PICTURES = 32
 FIRST = 4  # this many skips are offered as buttons, the others in a popover
-BATCH = "With every picture the unknowns grow, and the outputs with them. The gradient stays as long as it is."
+BATCH = "Every further picture adds unknowns and outputs. The gradient stays as long as it is."
 SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> allowed values, the default first
     "size": (32, *(size for size in SIZES if size != 32)),
     "channels": (3, 1),
@@ -120,7 +120,7 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
     if not any(isinstance(step, Block) and step.skip and step.stride > 1 for step in steps):
         return first
     with st.popover("How blocks are counted", icon=":material/tune:"):
-        explanation = "The paper does not say how it counts them. The second way gives its printed numbers of ResNet18."
+        explanation = "The paper does not say how it counts such blocks. The second way gives the numbers that it prints for ResNet18."
         name = "A block that halves its picture counts the weights"
         chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)
     return chosen or first
@@ -136,7 +136,7 @@ def protect(given: Given) -> None:
     index_now = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention).index
     useful_cuts = [cut for cut in suggestions.cuts if cut.index != index_now][:FIRST]
     if blocks:
-        st.markdown("**Cut a skip, and the index becomes**", help="A skip carries the picture's features past its block.")
+        st.markdown("**Cut a skip connection, and the index becomes**", help="A skip carries the picture's features past its block.")
         with st.container(horizontal=True, gap="small"):
             for number, index in without_skip:
                 restored = with_skip(steps, index, skip=True)
@@ -150,7 +150,7 @@ def protect(given: Given) -> None:
                         cut_button(given, cut)
     if fewer_filters:
         st.markdown(
-            "**With fewer filters, layer by layer is not enough**",
+            "**With fewer filters, an attack layer by layer lacks equations**",
             help="This layer alone then has more unknowns than equations. An attack on the whole gradient may still find the picture.",
         )
         with st.container(horizontal=True, gap="small"):

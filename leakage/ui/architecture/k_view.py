@@ -27,7 +27,7 @@ def describe_margins(loss: Loss, c: float) -> Markdown:
     solutions, name = roots(loss, c), escape(WORDS[loss].menu)
     margins = " and ".join(f"{mu:.3f}" for mu in solutions)
     if loss == "hinge" and c == 0:
-        sentence = "the margin is 0, or it is met and nothing is sent"
+        sentence = "the margin is 0, or it is at least 1 and nothing is sent"
     elif not solutions:
         sentence = f"no margin has this value (the lowest is {curve(loss, TURNS[loss]):.4f}): noise"
     else:

@@ -20,9 +20,9 @@ from leakage.ui.architecture.editor import Given
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
-HOW = "Measured for random weights and a random derivative, in float64: the singular values above 10⁻¹² times the largest."
+HOW = "The rank is the number of singular values above 10⁻¹² times the largest, for random weights and a random derivative, in float64."
 AGREE = "The formula, where there is one, agrees."
-BLOCKS = "Blocks with a skip are only counted."
+BLOCKS = "In blocks with a skip equations are only counted."
 ASK = "Measure the ranks"
 TOO_LARGE = "The whole gradient of this network is too large to be measured here."
 

@@ -6,9 +6,7 @@ from leakage.runs.event_parts import GradientRank
 from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import Markdown, escape
 
-NOT_YET = (
-    "The counts are about attacks that go layer by layer. What other attacks could use, the rank of the whole gradient, is measured below."
-)
+NOT_YET = "The counts are about attacks that go layer by layer. Other attacks could use the whole gradient: its rank is measured below."
 MEANS_FULL = (
     "Near this picture every change of a pixel changes the gradient: attacks that use the whole gradient can in principle tell all "
     "pictures near this one apart."
@@ -16,19 +14,19 @@ MEANS_FULL = (
 MEANS_SOME = "All {} random directions of the picture that were tried change the gradient: no direction was found that it leaves open."
 MEANS_SHORT = (
     "Pictures near this one that differ only in the other {} directions send the same gradient, to first order and to seven digits: these "
-    "directions have to be guessed. The {} that it tells may be enough to recognize the picture."
+    "directions have to be guessed. The {} directions that it determines may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured at the astronaut picture, for LeakyReLU and untrained weights, in float64. The rank holds near this picture; if layers "
-    "are piecewise linear (ReLU), while each unit stays on its side of zero. A large condition number means that noise hides some "
-    "directions. A full rank is no proof that a search gets there."
+    "Measured at the astronaut picture, for LeakyReLU and untrained weights, in float64. The rank holds near this picture. With "
+    "piecewise linear layers (ReLU) it holds while each unit stays on its side of zero. A large condition number means that noise hides "
+    "some directions. A full rank is no proof that a search finds the picture."
 )
-SKETCHED = "Too many numbers are sent to hold them all: a random sketch of them gives singular values within a factor of two."
-TRIED = "Of so large a picture only {} random directions were tried: condition and counts are at least these."
+SKETCHED = "Too many numbers are sent to keep them all: a random sketch of them gives singular values within a factor of two."
+TRIED = "For so large a picture only {} random directions were tried: condition and counts are at least these."
 PROTECTIVE = (
-    "**Protective of {} of {} directions**, at this picture: layer by layer equations are missing, and the whole gradient is short too."
+    "**Protective of {} of {} directions**, at this picture: layer by layer equations are missing, and the whole gradient has too few."
 )
-NOT_PROTECTIVE = "**Not protective**: layer by layer equations are missing, but all layers together tell what each alone does not."
+NOT_PROTECTIVE = "**Not protective**: layer by layer equations are missing, but all layers together determine what each alone does not."
 HELP = (
     "From the singular values of J = d(gradient)/d(picture), one column for every pixel value. Rank: the number of singular values above "
     "10⁻⁷ of the largest. Condition: the largest of these divided by the smallest. Noise: a random vector of the "

@@ -12,7 +12,7 @@ LABELS = "Labels are read from the last layer's weight and bias"
 def sentence(known: Catalog) -> str:
     """Say which attack needs which tensors, for the attacks that solve equations."""
     ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
-    ended = f"If the phone keeps tensors to itself, attacks that solve end: {'; '.join(ends)}."
+    ended = f"If the phone keeps tensors back, attacks that solve equations stop: {'; '.join(ends)}."
     return f"{ended} {LABELS}. A search continues with the tensors that arrive."
 
 

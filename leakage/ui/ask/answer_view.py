@@ -48,11 +48,11 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     if lacking := missing(ids):
         st.warning(f"{len(lacking)} of the attacks of this answer are not here any more: {gone.why(lacking)}.")
     if not asked:
-        st.warning("The settings have changed since this answer was computed. Press **Ask** to answer them.")
+        st.warning("The settings have changed since this answer was computed. Press **Ask** to compute a new answer.")
     if stored := [run for run in runs if run.id in st.session_state.get(STORED, ())]:
         st.caption(
             f"{len(stored)} of {len(runs)} runs were computed before, and are shown as they were stored. "
-            "Some of them may have ended at their time limit then."
+            "Some of these runs may have ended at their time limit."
         )
     with st.container(key="comparison"):
         if moving:

@@ -143,7 +143,7 @@ def _thumbnails(question: Question, container: Any) -> None:
     items = [find(picture.source, picture.id) for picture in pictures]
     container.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
     if strangers_shown := strangers(question):
-        container.caption(f"{strangers_shown:d} of these are of other kinds: this program has too few of this one.")
+        container.caption(f"{strangers_shown:d} of these are of other kinds: this program has too few pictures of this kind.")
 
 
 # ---------------------------------------------------------------- in the address

@@ -96,13 +96,13 @@ def checkpoint(known: Catalog, model: Part) -> str:
         args=(known,),
         disabled=len(offered) == 1,
         help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
-        "The percentage is its accuracy: how many test pictures it names right. "
+        "The percentage is its accuracy: the part of the test pictures that it names correctly. "
         "Choosing a trained model also sets its fields and the size of the "
         "pictures to what it was trained with.",
     )
     if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:
         lost = escape(st.session_state["lost"])
-        st.caption(f":material/warning: {lost} is not a trained model of this kind on this machine. It starts untrained.")
+        st.caption(f":material/warning: {lost} is not a trained model of this kind on this machine. The model starts untrained.")
     return chosen
 
 

@@ -6,7 +6,9 @@ from datetime import date
 from leakage.runs.service import service
 from leakage.ui.common.markdown import Markdown, escape
 
-THINNED = "Only the answer of this run is kept: its pictures on the way made room for newer runs. Press **Run** to compute it again."
+THINNED = (
+    "Only the result of this run is kept: the pictures of its earlier steps made room for newer runs. Press **Run** to compute it again."
+)
 
 
 def why(ids: Iterable[str]) -> Markdown:

@@ -96,7 +96,7 @@ def _fields(asked: Mapping[str, str], fields: Mapping[str, Field]) -> Iterator[s
 def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
     """Yield a sentence for another version of links, a missing picture, an unknown preset, and each field that no plug-in has."""
     if asked.get("v", str(VERSION)) != str(VERSION):
-        yield f"v={short(asked['v'])} is another version of links; this one is read as version {VERSION}."
+        yield f"v={short(asked['v'])} is another version of links; this link is read as version {VERSION}."
     picked = st.session_state.get(PICKED, [])
     lost = [name for name in asked.get(PICKED, "").split(",") if name and name not in picked]
     for name in lost:

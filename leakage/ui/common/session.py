@@ -41,7 +41,8 @@ def delete_all() -> None:
     """Draw the button that deletes all runs and uploads of this browser, behind a confirmation."""
     with st.popover("Delete all mine", icon=":material/delete_sweep:", type="tertiary"):
         st.markdown(
-            "All runs of this browser, their pictures and your uploads go at once. A run that somebody else also asked for stays theirs."
+            "All runs of this browser, their pictures and your uploads are deleted at once. A run that another visitor has too stays "
+            "with that visitor."
         )
         st.button("Delete them", on_click=_forget, type="primary")
 

@@ -22,8 +22,9 @@ USUAL = (
 )
 EXPLAINED = """{about} Each cell: PSNR in decibels, the mean of {tries} runs ({pictures}, {seeds}), coloured by how many are recognizable
 or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest attacker that knows what the phone does; below the table stands
-what each attacker does. {settings} {rounds} **Framed: the naive attacker shows none of the pictures, the adaptive attacker shows some.**"""
-ROUNDS = "An attacker that combines rounds watches {} rounds of a server whose model stands still; all others watch one round."
+what each attacker found. {settings} {rounds} **Framed: the naive attacker shows none of the pictures, the adaptive attacker shows
+some.**"""
+ROUNDS = "An attacker that combines rounds watches {} rounds in which the server sends the same model; all others watch one round."
 
 
 def show(known: Catalog) -> None:
@@ -37,7 +38,7 @@ def show(known: Catalog) -> None:
     for note in (*puzzles(scene.lines, known), *left_out(scene, known)):
         st.caption(escape(note))
     titles = {line.title: line for line in scene.lines if not line.refused}
-    stack = st.selectbox("Every attacker of one protection, in words", titles, key=f"measured-stack-{names.index(chosen)}")
+    stack = st.selectbox("Every attacker against one protection, in words", titles, key=f"measured-stack-{names.index(chosen)}")
     st.markdown("\n".join(f"- {escape(sentence)}" for sentence in in_words(titles[stack], known)))
 
 

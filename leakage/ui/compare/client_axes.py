@@ -52,7 +52,11 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
         accept_new_options=True,
         help=ours(field.help),
     )
-    note = "" if protocol == base.protocol else f" With {known.protocols.get(protocol.id).title}: the one below has no local steps."
+    note = (
+        ""
+        if protocol == base.protocol
+        else f" Here phones use {known.protocols.get(protocol.id).title}: the protocol chosen below has no local steps."
+    )
     st.caption(escape(NOTES[about] + note))
     values = [value for text in texts if (value := _value(text, field)) is not None]
     return [_variant(about, value, protocol) for value in sorted(dict.fromkeys(values))]

@@ -104,7 +104,7 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
         with st.popover("What is equal", type="tertiary"):
             st.markdown("\n".join(f"- {escape(line)}" for line in equal))
             if tried_lines:
-                st.markdown("**Tried against each variant, if it applies**")
+                st.markdown("**Attacks that are tried against each variant, if they apply**")
                 st.markdown("\n".join(f"- {escape(line)}" for line in tried_lines))
 
 

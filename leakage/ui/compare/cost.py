@@ -18,8 +18,9 @@ from leakage.ui.common.session import owner
 from leakage.ui.compare import table
 from leakage.ui.training import training_view
 
-WORDS = """The accuracy with these protections was not measured yet. Here LeNet learns MNIST with three phones, as for every other number
-of that column. That takes minutes with most protections, and hours with those that process every picture by itself."""
+WORDS = """The accuracy with these protections was not measured yet. A press on a button trains LeNet on MNIST with three phones, as for
+every other number of that column. It takes minutes with most protections, and hours with protections that process every picture by
+itself."""
 REFUSED = "not-trained"
 
 
@@ -61,7 +62,7 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
     if len({row.protection for row in rows if row.accuracy is not None}) < 2:
         return ""
     scene = accuracy_cost.scene_words(known)
-    return f"Not in one chart: the accuracies are of {scene}, and what leaked here is of other pictures. Attack {scene} to see both."
+    return f"Without a chart of both: the accuracies are of {scene}, the attacked pictures are others. Attack {scene} to see a chart."
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
@@ -75,7 +76,7 @@ def _offer(stack: tuple[Part, ...], known: Catalog) -> None:
         unable = bool(training_view.missing("mnist"))
         st.button(escape(title), on_click=_measure, args=(stack, known), icon=":material/play_arrow:", disabled=unable)
         if run:
-            st.caption(escape(run.message or "It was stopped before its end."))
+            st.caption(escape(run.message or "The training was stopped before its end."))
 
 
 def _measure(stack: tuple[Part, ...], known: Catalog) -> None:

@@ -28,10 +28,11 @@ from leakage.ui.compare.sweep import LOOKS, mark_published
 OPEN = "measured"  # the key of the expander
 AVERAGE = "average the rounds"  # the name of the adaptive strategy against noise
 DASH = "–"
-COSTS = """{scene} learns by federated averaging with {clients} phones, behind each protection, {seeds}. A model that learns nothing
-ends at an accuracy of 10 to 11 %, which is guessing. Accuracy drop: in percentage points, against the training without protection that is
-as long, with 95 % confidence. Privacy budget (epsilon): of one picture in that training, at delta 1e-5. Not sampled: the training as it
-was, with every picture once in each pass. If sampled: the same training if every batch were drawn at random. ∞: it bounds nothing."""
+COSTS = """{scene} learns by federated averaging with {clients} phones behind each protection, with {seeds} (random starts). A model that
+learns nothing ends at an accuracy of 10 to 11 %, which is guessing. Accuracy drop: in percentage points, against a training of the same
+length without protection, with 95 % confidence. Privacy budget (epsilon): of one picture in that training, at delta 1e-5. Not sampled: the
+training as it was, with every picture once in each pass. If sampled: the same training if every batch were drawn at random. ∞: it bounds
+nothing."""
 APART = """Leakage is not plotted against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
 {scene}. A plot of both would mix two data sets. A comparison of {scene} above has this plot."""
 
@@ -84,7 +85,7 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
         st.caption(escape(entry.backfires))
     runs = rows_of_sweep[0]["runs"]
     averages = entry.default_strategy.idle and AVERAGE in entry.strategies
-    knowledge = "watches 16 rounds of a server that stands still, and averages them" if averages else "knows what the phone does"
+    knowledge = "watches 16 rounds in which the server sends the same model, and averages them" if averages else "knows what the phone does"
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
         f"{reported}Here: DLG on an untrained LeNet, {runs:d} CIFAR-10 pictures each, up to 2 starts; the band goes from the "

@@ -17,14 +17,14 @@ from leakage.ui.common.markdown import escape
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe-Ito
 PROMISE = "#666"
 SYMBOLS = ("diamond", "circle", "square", "x")
-ABOUT = """A server that sends the same model in every round receives updates of the same pictures each time, with new noise. If an
-update is right on average, averaging recovers it in the end. Differential privacy accounts for this: its epsilon grows with every round.
-Untrained LeNet, {pictures} CIFAR-10 pictures each, the better of {attacks} attacks; beside each point stands how many are recognizable.
-The axis of rounds is logarithmic, and the same for the picture (left) and for epsilon (right)."""
-HOOK = """**Why it can be solved.** One draw of {short} sends g + C / g. C is secret, and the same for all entries. But |v| is at least
-2 √C, and among many entries the smallest comes close to that, so C is known. Then |g| is one of two numbers, below √C or above it. The same
-entry sent again with another C shows which.
-Left: what one draw sent ({kept} entries), right: how close every strategy comes to the gradient."""
+ABOUT = """A server that sends the same model in every round receives updates of the same pictures each time, with new noise. If
+the noise is zero on average, averaging recovers the gradient in the end. Differential privacy accounts for this: its epsilon grows with
+every round. Each point: {pictures} CIFAR-10 pictures on an untrained LeNet, by the better of {attacks} attacks; the numbers beside it say
+how many pictures are recognizable. The axis of rounds is logarithmic, and the same for the picture (left) and for epsilon (right)."""
+HOOK = """**Why it can be solved.** Instead of each entry g of the gradient, {short} sends v = g + C / g. C is secret, and the same for all
+entries. But |v| is at least 2 √C, and among many entries the smallest |v| comes close to 2 √C, so C is known. Then |g| is one of two
+numbers, one below √C and one above it. The same entry sent again with another C shows which of the two it is. Left: what was sent for one
+C ({kept} entries), right: how close every strategy comes to the gradient."""
 BESIDE = ("ratio", "draws", "best possible")  # columns that are not a strategy
 
 

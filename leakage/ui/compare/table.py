@@ -75,7 +75,8 @@ def score_column(name: str, digits: int, what: str) -> Column:
 
 
 VERDICT = Column(
-    what="Could the picture be picked out of a line-up, and is it better than pictures that know nothing?", read=lambda row: verdict(row)
+    what="Could the picture be picked out of a line-up, and is the stolen picture better than pictures made without a gradient?",
+    read=lambda row: verdict(row),
 )
 SCORES = {  # title -> column
     "PSNR": score_column("psnr", 1, "How close the stolen picture is, in decibels: higher leaks more."),
@@ -87,11 +88,11 @@ SCORES = {  # title -> column
         read=lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
     ),
 }
-NOTE = """“–”: not measured, or not defined. Accuracy: of that model trained with this protection by the same short recipe for all
-protections; blank if it was not measured or another model is attacked here. In more rounds some protections catch up, see “Precomputed
-results”. Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, if the protection gives it, for one picture or for all
-pictures of one phone, as its threat model table says; ∞: it bounds nothing. If the phone does nothing that an attacker could imitate, one
-run stands for both attackers."""
+NOTE = """“–”: not measured, or not defined. Accuracy: that of the named model after a short training with this protection, the same
+training for all protections; blank if it was not measured or another model is attacked here. With more rounds some protections catch up,
+see “Precomputed results”. Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, if the protection gives it, for one
+picture or for all pictures of one phone, as its threat model table says; ∞: it bounds nothing. If the phone does nothing that an attacker
+could imitate, one run stands for both attackers."""
 MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
 which is no proof of safety. Framed: only the naive attacker shows nothing."""
 WORST_NOTE = "Every variant is judged by its best attacker. Another attacker may show what none of these shows."
@@ -113,7 +114,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def worst_table(rows: Sequence[Row]) -> str:
     """Return a table as HTML with a row for each variant: the result of its best attacker, and which attacker that was."""
-    explanation = "The attack that shows most, what it knows, and how many were tried."
+    explanation = "The attack that shows most, what its attacker knows, and how many attacks were tried."
     finder = Column(what=explanation, read=lambda row: _finder(row, rows))
     return _table(rows, {title: {"both": row} for title, row in worst_runs(rows).items()}, ["both"], {"Found by": finder})
 

@@ -189,7 +189,7 @@ def _answers(base: Experiment, known: Catalog) -> list[Variant]:
         del st.session_state["answers"]
     st.caption("What an attacker that knows the protection below can do about it.")
     if len(names) == 1:
-        st.caption("Against this one there is a single countermeasure. Beside it stands the naive attacker.")
+        st.caption("Against this protection there is a single countermeasure. Beside it stands the naive attacker.")
     picked = st.multiselect(
         "Countermeasures (adaptive strategies)",
         names,

@@ -27,7 +27,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
     Of a strength sweep with several seeds only the runs of the first seed play.
     """
     if find_sweep(experiments) and (seeds := len({experiment.seed for experiment in experiments})) > 1:
-        st.caption(f"Here plays the first of {seeds} seeds; the table and the curve have all of them.")
+        st.caption(f"The animation shows the first of {seeds} random starts (seeds); the table and the curve have all of them.")
     pairs = [
         (run, experiment)
         for run, experiment in zip(runs, experiments, strict=True)

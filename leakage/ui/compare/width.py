@@ -20,10 +20,10 @@ LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and
 }
 STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
 equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
-**every** layer is 4 times as wide, and the index far below 0, does its error fall below that of a grey picture. Widening a single layer
-leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not move, width only averages
-noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to {wide:.2f}; without noise it
-stays at {without:.2f}."""
+**every** layer is 4 times as wide, and the index (unknowns minus equations) far below 0, does its error fall below that of a grey picture.
+Widening a single layer leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not
+change, width only averages noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to
+{wide:.2f}; without noise it stays at {without:.2f}."""
 
 
 @cache
@@ -68,5 +68,6 @@ def show() -> None:
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
         runs = results["pictures"] * results["draws"]
         st.caption(
-            f"Noise: {float(NOISE):g} of each tensor's root mean square; medians of {runs:d} runs, float64, one output, label flipped."
+            f"Noise: {float(NOISE):g} of each tensor's root mean square. Each point: the median of {runs:d} runs in float64, with one "
+            "output and a flipped label."
         )

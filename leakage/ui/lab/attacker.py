@@ -35,7 +35,9 @@ def choose_granted(model: Part) -> Assumptions:
             persist_state=forms.KEPT,
             help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
         )
-        with st.popover("", icon=":material/tune:", help="Seed, time limit, and what else it knows", key="fine-run"):
+        with st.popover(
+            "", icon=":material/tune:", help="Random start (seed), time limit, and what else the attacker knows", key="fine-run"
+        ):
             statistics, examples = fine(model), choose_examples()
     return Assumptions(labels=labels, statistics=statistics, examples=examples)
 
@@ -58,7 +60,7 @@ def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defen
         format_func=forms.ADAPTIVE.__getitem__,
         key="adaptive",
         width="stretch",
-        help=f"{DIFFERENCE} A protection that stops only the naive attacker is none.",
+        help=f"{DIFFERENCE} A protection that stops only the naive attacker protects nobody.",
     )
     adaptive, protections = chosen == "true", [known.defenses.get(part.id) for part in defenses]
     strategy = choose_strategy(protections) if adaptive else forms.USUAL
@@ -85,8 +87,8 @@ def choose_strategy(protections: Sequence[DefenseEntry]) -> str:
         options,
         format_func=lambda name: titles[name or usual],
         key="counter",
-        help="An attacker that knows a protection can have several strategies against it. Try each of them: a protection is worth what it "
-        "still does against the best.",
+        help="An attacker that knows a protection can have several strategies against it. Try each strategy: a protection is worth what it "
+        "still achieves against the best of them.",
     )
 
 
@@ -99,7 +101,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         st.session_state.pop("accomplice", None)
         return None
     options = forms.accomplice_options()
-    titles = {ALONE: "Nobody yet: choose its picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
+    titles = {ALONE: "Nobody yet: choose a picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
     chosen = st.selectbox(
         "The other phone's picture (accomplice)",
         options,
@@ -114,11 +116,12 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
 def choose_examples() -> bool:
     """Draw the switch, and return whether the attacker has other pictures of every class."""
     return st.toggle(
-        "Owns other pictures of every class",
+        "Has other pictures of every class",
         key="examples",
         persist_state=forms.KEPT,
-        help="Searches that start from a random picture then start from another picture of the class, which they read from the gradient or "
-        "know. It is never the private picture. Look at what that picture alone would score: a guess must be better.",
+        help="On: a search begins with another picture of the same class instead of a random picture. The attacker reads the class from "
+        "the gradient, or knows it. The first picture is never the private one. Look at the score of that picture alone: a result must be "
+        "better.",
     )
 
 
@@ -134,7 +137,7 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         forms.DEFAULT.seed,
         key="seed",
         persist_state=forms.KEPT,
-        help="Fixes all randomness: weights, noise, first guess.",
+        help="This number fixes all randomness: the untrained weights, the noise and the first guess.",
     )
     st.number_input(
         "Time limit (s)",
@@ -143,17 +146,18 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         forms.DEFAULT.max_seconds,
         key="max_seconds",
         persist_state=forms.KEPT,
-        help="Then the best so far is kept. It covers all that the run computes, the training of the phone too.",
+        help="At this limit the attack stops and keeps the best picture so far. The limit covers all that the run computes, including the "
+        "training on the phone.",
     )
     if not has_batch_norm(model.fields):
         st.session_state.pop("statistics", None)
         return "none"
     chosen = st.selectbox(
-        "BatchNorm statistics it knows",
+        "BatchNorm statistics that the attacker knows",
         STATISTICS,
         format_func=forms.STATISTICS.__getitem__,
         key="statistics",
-        help="Mean and variance of what enters each BatchNorm layer: a hint at what the pictures look like. Only some attacks use it. "
-        "Exactly those of the batch is more than a phone sends by itself: what it would mean if they leaked.",
+        help="The mean and variance of what enters each BatchNorm layer: a hint at what the pictures look like. Only some attacks use it. "
+        "A phone does not send the exact statistics of its batch: that choice shows what would follow if they leaked.",
     )
     return chosen or "none"

@@ -19,10 +19,12 @@ def take_picture(key: str) -> UploadedFile | None:
     """
     shown = urlsplit(st.context.url or "")
     if shown.scheme != "https" and shown.hostname not in LOCAL:
-        st.caption("No camera here: browsers hand it to secure addresses only (https, or localhost). Upload a picture instead.")
+        st.caption(
+            "The camera does not work here: browsers allow it on secure addresses only (https, or localhost). Upload a picture instead."
+        )
         return None
     with st.popover("Take a picture", icon=":material/photo_camera:", width="stretch"):
         picture = st.camera_input("Take a picture", key=key, label_visibility="collapsed")
         life = escape(settings().upload_life)
-        st.caption(f"It goes to {escape(shown.netloc)}, which runs this page, and is kept there for {life} at most.")
+        st.caption(f"The picture goes to {escape(shown.netloc)}, which runs this page, and is kept there for {life} at most.")
     return picture

@@ -25,10 +25,10 @@ from leakage.ui.lab.camera import TITLE, take_picture
 PER_PAGE = 40  # pictures of a data set on the page; more where the batch is larger
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
 BATCH = (
-    "How many pictures go into the one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
-    "a smaller one takes out the last."
+    "How many pictures go into one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
+    "a smaller number takes out the last pictures."
 )
-TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last ones are left out: remove some."
+TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last files are left out: remove some."
 FRONT, BACK = 16, 9  # characters that are shown of a long file name: from its beginning, and from its end with the extension
 
 
@@ -45,7 +45,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     state = st.session_state
     missing = missing_sets(list(SOURCES))
     source = st.segmented_control(
-        "Where from",
+        "Where the pictures come from",
         [name for name in SOURCES if name not in missing or name == state.get("source")],  # a link may name a source that is missing
         default="gallery",
         required=True,
@@ -140,7 +140,7 @@ def available(source: str) -> list[Item]:
         raise PictureError(data_set.remedy)
     last = data_set.count() - 1
     st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # the number may come from a larger data set
-    first = st.number_input("From picture number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
+    first = st.number_input("Show pictures from number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
     return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
 
 
@@ -152,13 +152,13 @@ def uploaded() -> list[Item]:
         ["png", "jpg", "jpeg", "webp"],
         accept_multiple_files=True,
         key=f"files-{number}",
-        help="Where a batch has six or more pictures of a kind, the line-up compares them with each other. The class of a picture says its "
-        "kind: faces, digits, scans, other pictures.",
+        help="If a batch has six or more pictures of one kind (faces, digits, scans, other pictures), the line-up compares them with each "
+        "other. The class that you choose for a picture says its kind.",
     )
     taken = take_picture(f"camera-{number}")
     st.caption(
-        f"They go to the machine that runs this page and are kept here for {escape(service().config.upload_life)} at most, then deleted. "
-        "Deleting their run deletes them at once. Use no real patient's picture."
+        f"Your pictures go to the machine that runs this page and are kept here for {escape(service().config.upload_life)} at most, "
+        "then deleted. If you delete their run, they are deleted at once. Use no real patient's picture."
     )
     before = _uploads()
     kept = _checked([*files, *([taken] if taken else [])], taken)
@@ -168,8 +168,8 @@ def uploaded() -> list[Item]:
     if kept:
         runs = link(Markdown("Your runs"), f"{base()}/runs")
         st.caption(
-            f"Note the code of a picture: on {runs} it deletes the picture and its runs from any browser, also when this one has "
-            "forgotten you. It is shown here only, and never again."
+            f"Note the code of a picture: on the page {runs} it deletes the picture and its runs, from any browser. This helps if your "
+            "browser has lost its cookie. The code is shown here only, and never again."
         )
     return [_upload(name) for name in kept]
 

@@ -45,7 +45,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
     checkpoint = forms.checkpoint(known, model)
-    protocol = forms.choose(known, "protocol", "What it sends", apart=(*APART, *without))
+    protocol = forms.choose(known, "protocol", "What the phone sends", apart=(*APART, *without))
     assert protocol
     entry = known.protocols.get(protocol.id)
     shown = {field.name: forms.widget(entry, field, APART[field.name]) for field in entry.fields if field.name in {*APART} - {*without}}
@@ -85,7 +85,8 @@ def choose_phones(known: Catalog) -> int:
         range(1, forms.MAX_PHONES + 1),
         format_func=lambda phones: "no" if phones == 1 else f"of {phones:d} phones",
         key="phones",
-        help="Then a sum of their updates arrives. They share the pictures evenly: choose a batch size to match.",
+        help="The server then receives a sum of the updates of several phones. Each phone has the same number of pictures: choose a batch "
+        "size that allows this.",
     )
 
 
@@ -96,7 +97,9 @@ def choose_aggregation(known: Catalog, phones: int) -> Part | None:
     entries = {entry.id: entry for entry in known.aggregations}
     picked = next(iter(entries))
     if len(entries) > 1:
-        picked = st.selectbox("How they are added up", list(entries), format_func=lambda name: entries[name].short, key="aggregation")
+        picked = st.selectbox(
+            "How the updates are added up", list(entries), format_func=lambda name: entries[name].short, key="aggregation"
+        )
     entry = entries[picked]
     st.caption(ours(entry.plain), help=f"{ours(entry.hint)}\n\n[The paper]({ours(entry.source)})")
     fields: dict[str, Any] = {"clients": phones} if any(field.name == "clients" for field in entry.fields) else {}

@@ -23,8 +23,8 @@ SHARED = (PICKED, "source")  # keys of widgets that are part of both forms
 MAX_BUTTONS = 3  # options in a row of buttons; more become a menu
 KNOWS = {True: "Knows it", False: "Does not know it"}
 SENDS = {False: "One step", True: "Five local steps"}
-SWITCH = """Simple: seven choices, and the attack follows from them. Expert: all settings. Switching changes none of them. Simple is grey
-where it does not offer the chosen settings; the reason stands below."""
+SWITCH = """Simple has seven choices, and the attack follows from them. Expert has all settings. Switching changes none of them. Simple is
+grey if it does not offer the chosen settings; the reason stands below."""
 
 
 def choice_to_draw(known: Catalog) -> SimpleChoice | None:
@@ -68,7 +68,9 @@ def choose_depth(known: Catalog) -> None:
         help=SWITCH,
     )
     if not possible:
-        st.caption(f":material/info: Simple has no choice for these settings{_differences(known)}. **Reset to defaults** leads back to it.")
+        st.caption(
+            f":material/info: Simple does not offer these settings{_differences(known)}. **Reset to defaults** leads back to Simple."
+        )
 
 
 def _differences(known: Catalog) -> Markdown:
@@ -78,7 +80,7 @@ def _differences(known: Catalog) -> Markdown:
         here = _experiment(known, forms.DEFAULT.pictures * count)
         nearest = nearest_choice(here)
         if nearest is None:
-            return escape(f": it has {join_or(prepared().simple.counts)} pictures in one update")
+            return escape(f": it offers {join_or(prepared().simple.counts)} pictures in one update")
         differences = changes(nearest.experiment(here.pictures).resolve(known), here.resolve(known), known)
     except (CatalogError, SpecError):
         return escape("")
@@ -101,7 +103,7 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
         networks = prepared().simple.networks
         _menu("network", "Network", {name: network.title for name, network in networks.items()}, choice, known)
         st.caption(ours(networks[choice.network].about))
-        _menu("local", "Before it sends, it takes", SENDS, choice, known)
+        _menu("local", "Before the phone sends, it takes", SENDS, choice, known)
         _protection(choice, known)
     with forms.card(3, "The attacker"):
         plain = choice.protection == NONE and not choice.local

@@ -17,7 +17,7 @@ from leakage.ui.lab.chooser import uploads_of
 
 MAX_ATTACKERS = 6
 ABOUT = """The attacks that fit these pictures and this model, the strongest known first, each with every known strategy against the
-protection. They run side by side on the page Compare; the best of them is the answer."""
+protection. The attacks run side by side on the page Compare; the best result counts."""
 
 
 def button(run: Run, experiment: Experiment, known: Catalog) -> None:

@@ -13,10 +13,10 @@ from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row, assumptions, counted, format_value
 
 NOTES = {  # what an attack may note about its result, by key: the title of the row, and a prefix of the value
-    "read from": ("Read from", ""),
-    "start": ("Which try it was", "try "),
+    "read from": ("What the picture was read from", ""),
+    "start": ("Which try of the search is shown", "try "),
     "event": ("In the attack's own words", ""),
-    "alpha": ("The model in between (0: sent out, 1: came back)", "alpha "),
+    "alpha": ("The surrogate model (0: as sent out, 1: as it came back)", "alpha "),
 }
 OVER_ROUNDS = "an untrained LeNet and CIFAR-10 pictures, by an attacker that combines rounds"
 BASELINES = {
@@ -44,7 +44,7 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
     fields = ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in experiment.attack.fields.items())
     rows = [
         ("setting", "The attack", f"{known.attacks.get(experiment.attack.id).title}: {fields}"),
-        ("setting", "Random start (seed)", f"{experiment.seed}; one run of one seed"),
+        ("setting", "Random start (seed)", f"{experiment.seed}; this is a single run with one seed"),
     ]
     if meta:
         versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.environment.versions.items())
@@ -54,12 +54,16 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
     if meta and meta.update.changed and experiment.defenses:
         rows.append(("measured", "What the protection changed", _distances(meta.update.changed)))
         if meta.update.known and meta.update.known != meta.update.changed:
-            rows.append(("measured", "What the attacker made of that", f"{_distances(meta.update.known)} from the gradient"))
+            rows.append(("measured", "What the attacker recovered from that", f"{_distances(meta.update.known)} from the gradient"))
     if meta and meta.update.epsilon:
         rows.append(("guaranteed", "Privacy budget (epsilon)", _privacy(meta.update.epsilon)))
     if curve := best_of(experiment.defenses, known):
         rows.append(
-            ("precomputed", "The same over many rounds", f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}")
+            (
+                "precomputed",
+                "This protection over many rounds",
+                f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}",
+            )
         )
     if end:
         rows.append(("measured", "Gradient distances", _distances(end.scores)))
@@ -72,7 +76,8 @@ def _privacy(bound: PrivacyBound) -> str:
     """Return epsilon and delta in words, with the client and the number of uses that they hold for."""
     size = f"epsilon {epsilon_words(epsilon_of_json(bound.value))}{' (none below 200)' if bound.value is None else ''}"
     uses = counted(bound.times, "use")
-    return f"{size} at delta {bound.delta:g}: for {bound.whom}; in {uses} by this client; no sampling assumed; not that of a whole training"
+    scope = f"for {bound.whom}, in {uses} by this client; no sampling is assumed, and a whole training is not covered"
+    return f"{size} at delta {bound.delta:g}: {scope}"
 
 
 def _distances(distances: GradientDistances) -> str:

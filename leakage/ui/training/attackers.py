@@ -20,8 +20,8 @@ from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.training import under_way
 
 HELP = (
-    "A network learns to undo what phones send: it sees thousands of other pictures behind the protection above, and what arrives of each "
-    "(Learning to Invert). The model stays untrained. Afterwards the lab can attack with this network."
+    "A network learns to turn what phones send back into pictures: it sees thousands of other pictures, and what arrives of each behind "
+    "the protection above (Learning to Invert). The model stays untrained. Afterwards the lab can attack with this network."
 )
 RECIPES = (
     "Size of the network that learns to undo updates. Ours is small and trains in two to six minutes, behind Soteria in a quarter of an "
@@ -78,7 +78,7 @@ def render(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         under_way.stop_button(run)
         if end and (card := inverters().get(end.inverter or "")):
-            st.link_button("Ask it in the lab", lab_link(card), icon=":material/science:", type="primary")
+            st.link_button("Attack with it in the lab", lab_link(card), icon=":material/science:", type="primary")
 
 
 def headline(run: Run, end: InverterEnd | None) -> str:
@@ -88,7 +88,7 @@ def headline(run: Run, end: InverterEnd | None) -> str:
     if end and end.mse and end.mse_mean:
         return f"{decibels(end.mse):.1f} dB on pictures it never saw; the mean picture reaches {decibels(end.mse_mean):.1f} dB"
     if run.status not in OPEN:
-        return "Stopped: nothing of it is kept"
+        return "Stopped: nothing of this attacker is kept"
     return under_way.waiting(run, "An attacker is being trained")
 
 
@@ -116,7 +116,7 @@ def shelf(known: Catalog) -> None:
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
         details = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
         name = title(InverterTraining.model_validate(card.training), known)
-        st.markdown(f"- **{escape(name)}** {escape(sentence)} {link(Markdown('Ask it'), lab_link(card))}", help=escape(details))
+        st.markdown(f"- **{escape(name)}** {escape(sentence)} {link(Markdown('Attack with it'), lab_link(card))}", help=escape(details))
 
 
 def decibels(mse: float) -> float:

@@ -107,9 +107,9 @@ def actions(run: Run) -> None:
     end = run.outcome(TrainingEnd)
     name = end.checkpoint if end else None
     with st.container(horizontal=True, vertical_alignment="center"):
-        under_way.stop_button(run, "The same training, started again, goes on.")
+        under_way.stop_button(run, "If you start the same training again, it goes on from here.")
         if run.status in ("cancelled", "failed"):
-            explanation = "From the last full round, with the same settings."
+            explanation = "The training continues from the last full round, with the same settings."
             st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=explanation)
         if name:
             st.link_button("Attack it in the lab", lab_link(name), icon=":material/science:", type="primary")
