@@ -18,7 +18,7 @@ from leakage.ui.ask import answer_view, questions
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import draw_foot, owner
-from leakage.ui.compare.compared import find_runs
+from leakage.ui.compare.compared import find_attacks
 from leakage.ui.lab.chooser import uploads_of
 
 QUESTION = "Phones send updates, never pictures. Could somebody see the pictures anyway?"
@@ -61,7 +61,7 @@ def submit(planned: list[Experiment]) -> None:
     try:
         ids = service().submit_all(planned, owner(), uploads=uploads, group=GROUP)
         st.query_params["runs"] = ",".join(ids)
-        st.session_state[answer_view.STORED] = [run.id for run in find_runs(",".join(ids)) if run.created < pressed]
+        st.session_state[answer_view.STORED] = [run.id for run in find_attacks(",".join(ids)) if run.created < pressed]
     except SpecError as error:
         st.session_state["refused"] = str(error)
 

@@ -117,7 +117,7 @@ def prepare(known: Catalog) -> None:
     if variants_address.asks():
         address.read_url(known, again=back)
         variants_address.read_url(known)
-    elif runs := compared.find_runs(st.query_params.get("runs", "")):
+    elif runs := compared.find_attacks(st.query_params.get("runs", "")):
         variants_address.load([run.experiment_as(Experiment) for run in runs], known)
     else:
         kept = {name: st.session_state[name] for name in ("source", "batch", PICKED) if name in st.session_state}

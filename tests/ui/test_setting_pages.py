@@ -18,7 +18,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import ClientBehavior, assumptions
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
-from leakage.ui.lab.result import find_runs
+from leakage.ui.lab.result import find_shown_runs
 from leakage.ui.lab.threat_model_table import setting_rows
 
 EIGHT = {"batch": "8"}
@@ -277,7 +277,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     at = visit(preset="overturned") if how == "address" else visit().button(key="overturned").click().run()
     fine(at)
     assert "preset" not in at.query_params
-    runs = find_runs(at.query_params["run"])
+    runs = find_shown_runs(at.query_params["run"])
     first, second = (run.experiment_as(Experiment) for run in runs)
     assert (first.assume.adaptive, second.assume.adaptive) == (False, True)
     assert first == second.model_copy(update={"assume": first.assume})
@@ -293,7 +293,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     cancels = {f"cancel-{run.id}" for run in runs}
     assert cancels <= {button.key for button in at.button}
     at.button(key=f"cancel-{runs[0].id}").click().run()
-    assert [run.status for run in find_runs(at.query_params["run"])] == ["cancelled", "queued"]
+    assert [run.status for run in find_shown_runs(at.query_params["run"])] == ["cancelled", "queued"]
 
 
 def test_a_preset_plays_its_recordings_at_once_and_computes_them_when_asked(door: Service, visit: Open) -> None:
@@ -306,16 +306,16 @@ def test_a_preset_plays_its_recordings_at_once_and_computes_them_when_asked(door
     assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
     at.button(key="live").click().run()
     fine(at)
-    live = find_runs(at.query_params["run"])
+    live = find_shown_runs(at.query_params["run"])
     assert [run.grp for run in live] == ["overturned"] * 2
-    assert [run.digest for run in live] == [run.digest for run in find_runs("r19,r20")]
+    assert [run.digest for run in live] == [run.digest for run in find_shown_runs("r19,r20")]
     assert "played again" not in words(at)
 
 
 def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> None:
     at = visit(preset="stand-in")
     fine(at)
-    naive, adaptive = (run.experiment_as(Experiment) for run in find_runs(at.query_params["run"]))
+    naive, adaptive = (run.experiment_as(Experiment) for run in find_shown_runs(at.query_params["run"]))
     assert naive == adaptive.model_copy(update={"assume": Assumptions(adaptive=False)})
     assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
     assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: solves its formula for the gradient"]

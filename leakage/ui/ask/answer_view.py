@@ -21,7 +21,7 @@ from leakage.ui.ask.consequences import consequences
 from leakage.ui.common import gone
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.compare.compared import find_runs, missing, stop
+from leakage.ui.compare.compared import find_attacks, missing, stop
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
@@ -38,7 +38,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
         question: what the widgets ask now; the answer's consequences are drawn only where the runs answer this question.
         known: the plug-ins.
     """
-    runs = find_runs(ids)
+    runs = find_attacks(ids)
     if not runs:
         if ids:
             st.warning(f"This answer is not here: {gone.why(ids.split(','))}.")
@@ -86,7 +86,7 @@ def watch(ids: str, question: Question | None, known: Catalog) -> None:
 
     Cancel the attacks when the time is over. Draw the whole page again when all have ended.
     """
-    runs = find_runs(ids)
+    runs = find_attacks(ids)
     open_runs = [run for run in runs if run.status in OPEN]
     if not open_runs:
         st.rerun()

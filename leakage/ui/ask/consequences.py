@@ -18,7 +18,7 @@ from leakage.spec.experiment import Experiment
 from leakage.spec.question import Question, groups, in_words_of
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link
-from leakage.ui.compare.compared import find_runs
+from leakage.ui.compare.compared import find_attacks
 
 COLUMNS = ("Protection", "What was seen", "Best attacker", "Accuracy", "Cost")
 
@@ -53,7 +53,7 @@ def advice(sentences: Sequence[tuple[str, str]], question: Question) -> None:
 def change(ids: str, question: Question, known: Catalog) -> None:
     """Draw a table of the precomputed results of the protection in question and of none; an expander has the table of all."""
     st.markdown("**Another experiment: what other protections would change, and cost**")
-    uploads = [picture for run in find_runs(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
+    uploads = [picture for run in find_attacks(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
     measured = alternatives(groups(question, list(dict.fromkeys(uploads)))[0], service(), known, lambda text: in_words_of(question, text))
     st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
     accuracy = next((row.cost.recipe for row in measured if row.cost.recipe), "")

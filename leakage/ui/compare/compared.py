@@ -41,11 +41,11 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
         planned: the experiments that the settings ask for.
         known: the plug-ins.
     """
-    runs = find_runs(ids)
+    runs = find_attacks(ids)
     if not runs:
         if ids:
             st.warning(f"This comparison is not here: {gone.why(ids.split(','))}.")
-        elif (recorded := find_runs(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
+        elif (recorded := find_attacks(",".join(prepared().compare.recorded))) and _ask_the_same(planned, recorded):
             runs, ids = recorded, ",".join(run.id for run in recorded)
             st.markdown("**Recorded runs, played again.** Press **Run all** to compute them here.")
     if not runs:
@@ -76,7 +76,7 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
 
 def title(ids: str) -> str:
     """Return the headline of the page, which says whether the runs have the same private pictures."""
-    return APART if pictures_differ([run.experiment_as(Experiment) for run in find_runs(ids)]) else QUESTION
+    return APART if pictures_differ([run.experiment_as(Experiment) for run in find_attacks(ids)]) else QUESTION
 
 
 def pictures_differ(experiments: Sequence[Experiment]) -> bool:
@@ -108,8 +108,8 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
                 st.markdown("\n".join(f"- {escape(line)}" for line in tried_lines))
 
 
-def find_runs(ids: str) -> list[Run]:
-    """Return the attacks among run ids that are joined by commas: each once, without runs that are not in the store."""
+def find_attacks(ids: str) -> list[Run]:
+    """Return the runs of attacks among ids that are joined by commas: each once, at most MAX_RUNS, as far as the store has them."""
     unique = list(dict.fromkeys(ids.split(",")))[:MAX_RUNS]
     return [run for id in unique if (run := service().look(id)) and run.kind == "attack"]
 
@@ -121,7 +121,7 @@ def missing(ids: str) -> list[str]:
 
 def are_there(ids: str, planned: list[Experiment]) -> bool:
     """Return whether all planned experiments are among the runs of an address."""
-    return {experiment.digest() for experiment in planned} <= {run.digest for run in find_runs(ids)}
+    return {experiment.digest() for experiment in planned} <= {run.digest for run in find_attacks(ids)}
 
 
 def _ask_the_same(planned: list[Experiment], runs: list[Run]) -> bool:
@@ -136,7 +136,7 @@ def watch(ids: str, moved: str, known: Catalog) -> None:
         moved: what moved when the page was drawn, see `moving`.
         known: the plug-ins.
     """
-    runs = find_runs(ids)
+    runs = find_attacks(ids)
     if moving(runs, known) != moved:
         st.rerun()
     details(runs, known)

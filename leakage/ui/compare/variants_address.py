@@ -148,8 +148,8 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
 def _load_sweep(id: str, name: str, values: Sequence[float], experiments: Sequence[Experiment], known: Catalog) -> None:
     """Set the widgets to a strength sweep, if they can express it: of the last protection, with its other fields at their defaults."""
     *others, last = experiments[0].defenses
-    with_defaults = known.defenses.get(last.id).resolve({name: last.fields[name]}) if last.id == id else None
-    if with_defaults != last.fields:
+    fields_with_defaults = known.defenses.get(last.id).resolve({name: last.fields[name]}) if last.id == id else None
+    if fields_with_defaults != last.fields:
         return
     first, seeds = min(experiment.seed for experiment in experiments), len({experiment.seed for experiment in experiments})
     st.session_state.update(

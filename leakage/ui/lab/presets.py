@@ -64,8 +64,8 @@ def start(preset: Preset, *, live: bool = False) -> None:
 
 def preset_of(experiments: list[Experiment], known: Catalog) -> Preset | None:
     """Return the preset with exactly these two experiments, or None."""
-    wanted = [with_defaults(experiment, known) for experiment in experiments]
-    return next((preset for preset in prepared().presets if [with_defaults(run, known) for run in preset.pair] == wanted), None)
+    wanted = [resolve_if_known(experiment, known) for experiment in experiments]
+    return next((preset for preset in prepared().presets if [resolve_if_known(run, known) for run in preset.pair] == wanted), None)
 
 
 def titles(experiments: list[Experiment], known: Catalog) -> list[str]:
@@ -74,8 +74,8 @@ def titles(experiments: list[Experiment], known: Catalog) -> list[str]:
     return list(preset.titles) if preset else [attack_title(experiment, known) for experiment in experiments]
 
 
-def with_defaults(experiment: Experiment, known: Catalog) -> Experiment:
-    """Return the experiment with the defaults of all plug-ins filled in; unchanged where one of its plug-ins no longer exists."""
+def resolve_if_known(experiment: Experiment, known: Catalog) -> Experiment:
+    """Return the experiment with the defaults of all plug-ins filled in, or unchanged if one of its plug-ins no longer exists."""
     try:
         return experiment.resolve(known)
     except SpecError:

@@ -50,10 +50,10 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         known: The catalog of plug-ins.
     """
     recorded = service().recorded()
-    runs = find_runs(ids or recorded)
+    runs = find_shown_runs(ids or recorded)
     if ids and not runs:
         st.warning(f"This run is not here: {gone.why(ids.split(','))}. Below is the recorded run instead.")
-        runs = find_runs(recorded)
+        runs = find_shown_runs(recorded)
     if runs and runs[0].kind in ("train", "invert"):
         page = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
         st.info(f"This is a training, not an attack: {page}.")
@@ -111,8 +111,8 @@ def asks_for_another(asked: Experiment | None, runs: list[Run], known: Catalog) 
         return False
 
 
-def find_runs(ids: str | None) -> list[Run]:
-    """Return the runs of an address that exist: at most two attacks, or one run of any other kind."""
+def find_shown_runs(ids: str | None) -> list[Run]:
+    """Return the runs that the Lab shows for an address: at most two attacks, or one run of any other kind, as far as they exist."""
     runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id))]
     return [run for run in runs if run.kind == runs[0].kind][: MAX_RUNS if runs and runs[0].kind == "attack" else 1]
 
@@ -131,7 +131,7 @@ def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown
 @st.fragment(run_every=EVERY)
 def watch(ids: list[str], known: Catalog) -> None:
     """Draw the details of runs under way, again every `EVERY` seconds; once all have ended, draw the whole page a last time."""
-    runs = find_runs(",".join(ids))
+    runs = find_shown_runs(",".join(ids))
     if len(runs) < len(ids) or all(run.status not in OPEN for run in runs) or "go" in st.session_state:
         st.rerun()
     details(runs, known)
@@ -229,6 +229,6 @@ def glossary() -> None:
 
 def load_settings(ids: str) -> None:
     """Set the widgets to the settings of the last of the runs that an address names."""
-    runs = find_runs(ids)
+    runs = find_shown_runs(ids)
     if runs and runs[-1].kind == "attack":
         forms.load(runs[-1].experiment_as(Experiment))
