@@ -1,4 +1,4 @@
-"""iDLG (improved DLG): the attack reads the label from the gradient exactly, then searches for the picture."""
+"""Improved DLG (iDLG): the attack reads the label from the gradient exactly, then searches for the picture."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""iDLG against FedADMM: the label is read from the sum of gradients that the server can compute; then the picture is searched."""
+"""Improved DLG (iDLG) against FedADMM: the label is read from the sum of gradients; then the picture is searched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -136,13 +136,13 @@ def _line(stack: tuple[Part, ...], clients: int, cells: list[Cell], peers: Seque
 class Reach(NamedTuple):
     """How much an attacker showed, as a key to sort by: a number decides only between attackers that are equal in all numbers before it."""
 
-    shown: tuple[float, ...]
+    shown_fractions: tuple[float, ...]
     """The fractions of runs in which the picture was recognizable, singled out and partly shown."""
     psnr: float
     """The mean PSNR of all runs, in dB."""
 
 
-UNMEASURED = Reach(shown=(-1.0,), psnr=0.0)  # below every attacker that was measured
+UNMEASURED = Reach(shown_fractions=(-1.0,), psnr=0.0)  # below every attacker that was measured
 
 
 def reach(cell: Cell) -> Reach:
