@@ -52,7 +52,7 @@ class Duel:
         """
         if self.naive is None or "psnr" not in self.naive or self.best is None:
             return False
-        return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best).shown <= reach(self.naive).shown
+        return self.best["psnr"] < self.naive["psnr"] - SPREAD and reach(self.best).shown_fractions <= reach(self.naive).shown_fractions
 
 
 @dataclass(frozen=True)
