@@ -1,7 +1,7 @@
-"""Which program has its dispatcher at work on a home. Two versions may be started on one: the newer wins.
+"""The program that computes the runs of a home. If two versions are started on one home, the newer version takes over.
 
-Of the same folder, the one on the disk is the newer: it was changed. Of two folders it is the one with the higher package version; of
-equal ones the program with the latest change among the files that a result depends on.
+If both have the same folder, the version on the disk is the newer. Otherwise it is the program with the higher package version, or, if
+these are equal, with the latest change among the files on which results depend.
 """
 
 import contextlib
@@ -25,10 +25,14 @@ NEWER = (
 class Program:
     """A version of this program; the greater is the newer."""
 
-    release: tuple[int, ...]  # the package's
-    changed: int  # when a file that results depend on was changed, in nanoseconds since 1970
-    version: str  # of the catalog: equal ones compute the same
-    root: str = field(compare=False)  # its folder
+    release: tuple[int, ...]
+    """The numbers of the package's version."""
+    changed: int
+    """When a file on which results depend was last changed, in nanoseconds since 1970."""
+    version: str
+    """The version of the catalog; programs with equal versions compute the same results."""
+    root: str = field(compare=False)
+    """The folder of the program."""
 
     @staticmethod
     def here() -> "Program":
@@ -38,7 +42,7 @@ class Program:
 
     @staticmethod
     def of(words: str) -> "Program":
-        """Read a program from the text of a lock file; that of 0.2.0 holds nothing but the version."""
+        """Return the program that the text of a lock file names; version 0.2.0 wrote only `version` into it."""
         version, release, changed, root = [*words.split(maxsplit=3), "0", "0", ""][:4]
         return Program(_release(release), int(changed), version, root)
 
@@ -49,7 +53,7 @@ class Program:
 
     @property
     def words(self) -> str:
-        """All of it on one line."""
+        """The text for a lock file, from which `of` reads the program."""
         return f"{self.version} {self.number} {self.changed} {self.root}"
 
     def replaces(self, other: "Program") -> bool:
@@ -58,9 +62,9 @@ class Program:
 
 
 def _package_version() -> str:
-    """Read the package's version from the disk: it may have changed since this process began."""
-    found = re.search(r'^__version__ = "(.+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
-    return found[1] if found else "0"
+    """Return the package's version on the disk, which may have changed since this process began."""
+    match = re.search(r'^__version__ = "(.+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    return match[1] if match else "0"
 
 
 def _release(version: str) -> tuple[int, ...]:
@@ -72,7 +76,7 @@ def _release(version: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Holder:
-    """The dispatcher at work: its process id and its program, or None while it is taking over."""
+    """The dispatcher of a home: its process id and its program; the program is None while the dispatcher is taking over."""
 
     pid: int
     program: Program | None
@@ -84,7 +88,7 @@ def lock_path(config: Settings) -> Path:
 
 
 def take_lock(config: Settings) -> IO[str] | None:
-    """Become the dispatcher of this home for as long as the returned file is open; return None when there is one already."""
+    """Lock a home for this process as its dispatcher, until the returned file is closed; return None if another dispatcher has it."""
     config.home.mkdir(parents=True, exist_ok=True)
     lock = lock_path(config).open("a+")
     try:
@@ -103,7 +107,7 @@ def take_lock(config: Settings) -> IO[str] | None:
 
 
 def lock_holder(config: Settings) -> Holder | None:
-    """Return the process and program of the dispatcher at work, or None."""
+    """Return the process and program of the home's dispatcher; None if there is no dispatcher."""
     try:
         with lock_path(config).open("r") as lock:
             try:

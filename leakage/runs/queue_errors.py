@@ -1,4 +1,4 @@
-"""Why a run is not taken into the queue, in a sentence for its owner."""
+"""Reasons for which a run is not queued, as sentences for its owner."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ STORE_FULL = (
 
 @contextmanager
 def in_words(store: Store, config: Settings) -> Iterator[None]:
-    """Turn errors of the queue and of the disk inside the block into a SpecError with a sentence for the owner."""
+    """Convert errors of the queue and of the disk inside the block into a SpecError with a sentence for the owner."""
     try:
         yield
     except QueueFullError as error:

@@ -1,4 +1,4 @@
-"""What is needed to read results: the store can do it, and so can the service, which pages use instead."""
+"""The interface for reading results. The store has it, and the service, which pages use instead."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from leakage.runs.store import Run
 
 
 class RunReader(Protocol):
-    """Looks runs up and reads what they told at their beginning."""
+    """Finds runs and reads their first events."""
 
     def equal(self, kind: str, digest: str) -> list[Run]:
         """Return every run of this kind and digest, newest first."""

@@ -29,7 +29,8 @@ class Run:
     shareable: bool
     estimate: float | None
     created: float
-    status: str = "queued"  # running, done, cancelled, failed
+    status: str = "queued"
+    """One of queued, running, done, cancelled, failed."""
     message: str = ""
     started: float | None = None
     finished: float | None = None
@@ -37,16 +38,19 @@ class Run:
     worker: str | None = None
     cancelled: float | None = None
     result: dict[str, Any] | None = None
-    thinned: float | None = None  # since when only its result is kept
-    model_folder: str | None = None  # the folder of what it trains, below the home
-    yields: float | None = None  # since when it is asked to let another owner go first
+    thinned: float | None = None
+    """When its pictures were deleted except for the answer's; None: they were not."""
+    model_folder: str | None = None
+    """The folder of the model that the run trains, below the home; None: the run trains no model."""
+    yields: float | None = None
+    """When the run was asked to let another owner's run go first; None: it was not."""
 
     def experiment_as(self, kind: type[Task]) -> Task:
-        """Return what was asked as a model: `Experiment` for an attack, `Training`, `InverterTraining` or `Ranks` for the other kinds."""
+        """Return the task of the run as a model: `Experiment` for an attack, `Training`, `InverterTraining` or `Ranks` for other kinds."""
         return kind.model_validate_json(self.experiment)
 
     def outcome(self, kind: type[End]) -> End | None:
-        """Return the result as the model `kind`, with which runs of this kind end; None without a result."""
+        """Return the result as the model `kind`, for example AttackEnd for an attack; None if the run has no result."""
         return kind.model_validate(self.result) if self.result else None
 
 
@@ -60,7 +64,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Removed:
-    """What is kept of a run that was removed: when, why (a sentence), and its experiment (None where it used uploads)."""
+    """A run that was removed: when (seconds since 1970), why (a sentence), and its experiment (None if it used uploads)."""
 
     run: str
     at: float
@@ -72,6 +76,6 @@ Asked = tuple[Run, Mapping[str, bytes]]  # a run to be queued, with its files (u
 
 
 def run_of(row: Row) -> Run:
-    """Read a row as a Run; columns without a field are left out."""
+    """Return a row of the table `runs` as a Run; columns without a field are left out."""
     values = {field.name: row[field.name] for field in fields(Run)}
     return Run(**{**values, "shareable": bool(values["shareable"]), "result": json.loads(values["result"]) if values["result"] else None})

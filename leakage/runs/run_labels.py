@@ -1,4 +1,4 @@
-"""The names and pins that owners give to their runs; each owner of a shared run has labels of their own."""
+"""The names and pins that owners give to runs; each owner of a shared run has separate labels."""
 
 import math
 import time
@@ -26,15 +26,15 @@ class Labels:
         return self.store.labels(owner)
 
     def rename(self, run: str, owner: str, name: str) -> None:
-        """Set this owner's name for a run; without a name it is called by its title."""
+        """Set this owner's name for a run; with an empty name, pages show the run's title."""
         self.store.put_label(run, owner, replace(self.of(owner).get(run, Label()), name=printable(name)))
 
     def pin(self, run: str, owner: str) -> None:
-        """Pin a run of this owner behind the pinned ones; unpin a pinned one."""
+        """Pin a run of this owner, after the runs that are pinned already; if the run is pinned, unpin it."""
         label = self.of(owner).get(run, Label())
         self.store.put_label(run, owner, replace(label, pinned=time.time() if label.pinned is None else None))
 
     def in_order(self, owner: str, runs: Iterable[Run]) -> list[Run]:
-        """Sort runs: the pinned ones first, in the order of pinning; the others in the order given."""
+        """Sort runs: first the owner's pinned runs, in the order of pinning, then the other runs, in the given order."""
         since = {run: label.pinned for run, label in self.of(owner).items() if label.pinned is not None}
         return sorted(runs, key=lambda run: since.get(run.id, math.inf))

@@ -1,4 +1,4 @@
-"""The queue of a Store: asking, claiming in fair order, signs of life, cancelling, finishing."""
+"""The queue of a Store: submitting runs, claiming them in fair order, signs of life, cancelling and finishing."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,19 +18,19 @@ from leakage.runs.turns import running_runs, slots_of, waiting_in_order, waiting
 BEFORE_IT_BEGAN = {"stopped": "Cancelled before it began.", "over": "The time of its question was over before it began."}
 YIELDED = "Somebody else was waiting, and runs of yours held every slot: this one lets them go first, and then begins anew."
 T = TypeVar("T")
-BEAT = 1.0  # seconds between two noted signs of life of a worker
+BEAT = 1.0  # seconds between two stored signs of life of a worker
 
 
 @dataclass(frozen=True)
 class Caps:
-    """How many runs may wait or run: of one owner, of all together."""
+    """The largest numbers of runs that may wait or run: of one owner (`own`), and of all owners together (`all`)."""
 
     own: int
     all: int
 
 
 class QueueFullError(ValueError):
-    """A cap would be exceeded: which one (`cap`: "own" or "all"), its `limit`, how many are `open`, how many more were `asked` for."""
+    """Too many runs: the exceeded cap ("own" or "all"), its `limit`, how many runs are `open`, and how many more were `asked` for."""
 
     def __init__(self, cap: str, limit: int, open: int, asked: int) -> None:
         super().__init__(f"{cap}: {open} of {limit} are open, {asked} more asked for")
@@ -38,21 +38,27 @@ class QueueFullError(ValueError):
 
 
 class RunQueue(EventLog):
-    """The part of a Store that is a queue for many processes."""
+    """The part of a Store that many processes use as a queue."""
 
     models: TrainedModels
 
     def add(self, run: Run, files: Mapping[str, bytes]) -> None:
-        """Queue one run with its files (uploads), even if an equal run is there."""
+        """Queue a run with its files (uploads), even if the store has an equal run."""
         self.ask([(run, files)], anew=True)
 
     def ask(self, asked: Sequence[Asked], *, anew: bool = False, caps: Caps | None = None) -> list[str]:
-        """Queue runs and return their ids; instead of an equal run (not failed, not cancelled), the owner shares the one that is there.
+        """Queue runs and return their ids. If the store has an equal run that has not failed and was not cancelled, share it instead.
 
-        All are queued or none, so that no worker sees the first before the last. It is one transaction: of several owners that ask for
-        the same at once, one queues it. `anew`: runs that were there before are not shared.
+        This is one transaction: all runs are queued or none, and if several owners ask for equal runs at once, a single run is queued.
 
-        Raises QueueFullError, and StoreError when there is no room.
+        Args:
+            asked: the runs, with their files.
+            anew: whether runs are queued even if the store has equal runs.
+            caps: the largest numbers of open runs; None: no limit.
+
+        Raises:
+            QueueFullError: there would be more open runs than `caps` allows.
+            StoreError: there is no room.
         """
 
         def work(db: Connection, *, adding: bool = True) -> list[str]:
@@ -92,7 +98,7 @@ class RunQueue(EventLog):
     # ------------------------------------------------------------ claiming
 
     def claim(self, worker: str, *, short: bool = False) -> Run | None:
-        """Claim the next run for `worker`, in fair order; with `short`, the next short run. Return None when no such run waits."""
+        """Claim the next run in fair order for a worker; with `short`, the next short run. Return None if no such run waits."""
         if not self.database.read().execute("SELECT 1 FROM runs WHERE status = 'queued' LIMIT 1").fetchone():
             return None
 
@@ -103,12 +109,12 @@ class RunQueue(EventLog):
         return self._write_in_any_case(work)
 
     def claim_also(self, runs: Iterable[str], most: int, worker: str) -> list[Run]:
-        """Claim up to `most` of these runs that still wait, for a worker that computes them together."""
-        wanted = list(runs)
-        return self._write_in_any_case(lambda db: list(islice((begun for run in wanted if (begun := self._begin(db, run, worker))), most)))
+        """Claim up to `most` of these runs, if they still wait, for a worker that computes them in one loop; return the claimed runs."""
+        ids = list(runs)
+        return self._write_in_any_case(lambda db: list(islice((begun for run in ids if (begun := self._begin(db, run, worker))), most)))
 
     def _write_in_any_case(self, work: Callable[[Connection], T]) -> T:
-        """Write a few bytes even into a full store: a run that cannot begin could not even say why."""
+        """Execute `work`, which writes a few bytes, even if the store is full: otherwise a run could neither begin nor report an error."""
         try:
             return self.database.write_making_room(work)
         except StoreError as error:
@@ -127,15 +133,15 @@ class RunQueue(EventLog):
         return run_of(row) if row else None
 
     def requeue(self, run: str, why: str) -> bool:
-        """Put a running run back into the queue without its events, and return whether that was done.
+        """Put a running run back into the queue and delete its events; return whether that was done.
 
-        It is done once for a run, not counting times when it yielded, and not for a stopped run.
+        It is done at most once for a run, apart from the times when it yields, and not if the run was cancelled.
         """
         before = "SELECT 1 FROM events WHERE run = ? AND kind = 'restart' AND json_extract(body, '$.text') != ?"
         return self.database.write_using_reserve(lambda db: not db.execute(before, (run, YIELDED)).fetchone() and _begin_anew(db, run, why))
 
     def make_way(self) -> list[str]:
-        """Ask the long runs of one slot to yield where one owner has every slot and another owner waits; return those runs."""
+        """Ask the long runs of one worker to yield, if one owner has every slot and another owner waits; return their ids."""
         runs = self._yielding(YIELD_AFTER)
         if runs:
             where = "id IN (SELECT value FROM json_each(?)) AND status = 'running' AND cancelled IS NULL"
@@ -144,7 +150,7 @@ class RunQueue(EventLog):
         return runs
 
     def _yielding(self, after: float) -> list[str]:
-        """List the runs that should yield to another owner after so many seconds of waiting; none while some yield already."""
+        """List the ids of runs that should yield to an owner that has waited `after` seconds; none while other runs yield."""
         db, now = self.database.read(), time.time()
         if db.execute("SELECT 1 FROM runs WHERE status = 'running' AND yields IS NOT NULL").fetchone():
             return []
@@ -168,7 +174,7 @@ class RunQueue(EventLog):
         return self._runs("status = 'running' ORDER BY started")
 
     def beat(self, run: str) -> tuple[bool, int]:
-        """Note a sign of life of the worker, once a second; return (whether the run should stop, how many runs are running)."""
+        """Store a sign of life of a run, at most once a second; return whether the run should stop, and the number of running runs."""
         db, now = self.database.read(), time.time()
         row = db.execute(
             "SELECT COALESCE(cancelled, yields) AS stop, heartbeat FROM runs WHERE id = ? AND status = 'running'", (run,)
@@ -180,13 +186,13 @@ class RunQueue(EventLog):
         return row is None or row["stop"] is not None, count
 
     def put_version(self, run: str, version: str) -> None:
-        """Set a run's version; from now on equal requests of this version share it."""
+        """Set the version of a run, with which equal requests find it."""
         self.database.write_using_reserve(lambda db: db.execute("UPDATE runs SET version = ? WHERE id = ?", (version, run)))
 
     def cancel(self, run: str, *, how: str = "stopped") -> None:
-        """Ask a running run to stop with its best result so far; cancel a waiting one at once. `how`: a key of BEFORE_IT_BEGAN.
+        """Ask a running run to stop with its best result so far, or cancel a waiting run at once.
 
-        A running one has `how` as its message until its worker closes it.
+        `how`: a key of BEFORE_IT_BEGAN; it is the message of a running run until its worker finishes the run.
         """
 
         def work(db: Connection) -> None:
@@ -203,9 +209,9 @@ class RunQueue(EventLog):
         self.database.write_using_reserve(work)
 
     def finish(self, run: str, status: str, *, message: str = "", result: EndEvent | None = None) -> None:
-        """Close a running run: append an EndEvent when there is a result, and a StateEvent. Later calls change nothing.
+        """End a running run: store its status, and append the result, if there is one, and a StateEvent. Later calls change nothing.
 
-        A run that yields ("yielded", or stopped because it was asked to yield) is queued again instead, unless its owner has stopped it.
+        A run that yields (status "yielded", or stopped because it was asked to yield) is queued again instead, unless it was cancelled.
         """
         end = result.model_copy(update={"status": status}) if result else None
 
@@ -230,7 +236,7 @@ class RunQueue(EventLog):
 
 
 def _begin_anew(db: Connection, run: str, why: str) -> bool:
-    """Put a running run that was not stopped back into the queue without its events; return whether it was one."""
+    """Put a running run back into the queue and delete its events; return False if the run is not running, or was cancelled."""
     changed = db.execute(
         "UPDATE runs SET status = 'queued', started = NULL, heartbeat = NULL, worker = NULL, yields = NULL"
         " WHERE id = ? AND status = 'running' AND cancelled IS NULL",
@@ -244,7 +250,7 @@ def _begin_anew(db: Connection, run: str, why: str) -> bool:
 
 
 def _share(db: Connection, run: Run) -> str | None:
-    """Find an equal run (not failed, cancelled or thinned), add this run's owner to its owners, and return its id; None without any."""
+    """Add a run's owner to an equal run that has not failed and was neither cancelled nor thinned; return its id, None if there is none."""
     row = db.execute(
         "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND thinned IS NULL AND cancelled IS NULL"
         " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
@@ -259,14 +265,14 @@ def _share(db: Connection, run: Run) -> str | None:
 
 
 def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
-    held = "SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running') AND id IN (SELECT run FROM holders WHERE owner = ?)"
-    everybodys = "SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')"
-    for cap, limit, found in (("own", caps.own, db.execute(held, (owner,))), ("all", caps.all, db.execute(everybodys))):
-        open_runs = found.fetchone()[0]
+    of_all = "SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')"
+    of_owner = f"{of_all} AND id IN (SELECT run FROM holders WHERE owner = ?)"
+    for cap, limit, counted in (("own", caps.own, db.execute(of_owner, (owner,))), ("all", caps.all, db.execute(of_all))):
+        open_runs = counted.fetchone()[0]
         if open_runs + more > limit:
             raise QueueFullError(cap, limit, open_runs, more)
 
 
 def _of_row(end: EndEvent) -> dict[str, Any]:
-    """Return the result as the run's row stores it, without the status, which has a column of its own."""
+    """Return a result as JSON for the run's row, without the status, which has another column."""
     return {name: value for name, value in end.body().items() if name != "status"}

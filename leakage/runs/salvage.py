@@ -1,4 +1,4 @@
-"""Saves what can be read of a damaged store: the damaged file is kept beside it, and a new one takes its place."""
+"""Salvage of a damaged store: its readable rows are copied into a new file, and the damaged file is kept beside it."""
 
 import contextlib
 import json
@@ -20,11 +20,11 @@ from leakage.runs.programs import lock_path, take_lock
 from leakage.runs.store import Store
 from leakage.settings import Settings
 
-BESIDE = ("", "-wal", "-shm")  # what SQLite keeps beside a file
+BESIDE = ("", "-wal", "-shm")  # endings of a database and of the files that SQLite keeps beside it
 MAGIC, TABLE_PAGES = b"SQLite format 3\0", (5, 13)  # see https://www.sqlite.org/fileformat.html
 KEPT = "store.damaged-{}.db"
-LOOK = 1.0  # seconds that a store is looked through at a start
-SKIPPED = 1_000_000  # numbers of events that are not used again: a browser may keep a picture under one for ever
+LOOK = 1.0  # seconds for which a store is checked at a start
+SKIPPED = 1_000_000  # numbers of events that are skipped, since browsers may have cached pictures under lost numbers
 JSON_COLUMNS = {"runs": ("experiment", "result"), "events": ("body",), "notes": ("body",)}
 SAVED = "{} was damaged ({}). {} runs were saved into a new file{}. The damaged one is kept as {}, for {} at most: uploads may be in it."
 UNREAD = ", {} of what it held could not be read"
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Salvaged:
-    """What became of a damaged store: where the file is kept, how many runs and rows were saved, how many were not."""
+    """The result of salvaging a store: the path of the damaged file, the damage, the numbers of saved runs and rows, and of lost rows."""
 
     kept: Path
     why: str
@@ -47,20 +47,24 @@ class Salvaged:
     unread: int
 
     def words(self, config: Settings) -> str:
-        """Return the whole report as sentences."""
+        """Return the result as sentences."""
         unread = UNREAD.format(f"{self.unread} rows" if self.unread > 1 else "1 row") if self.unread else ""
         return SAVED.format(config.store, self.why, self.runs, unread, self.kept, config.upload_life)
 
 
 def open_store(config: Settings) -> Store:
-    """Open the store of a home; save a damaged one first, as far as it can be read. Raises BrokenHomeError."""
+    """Open and return the store of a home; if it is damaged, salvage it first. Raises BrokenHomeError."""
     if salvaged := save_if_damaged(config):
         log.warning("%s", salvaged.words(config))
     return Store(config.store, max_mb=config.store_mb)
 
 
 def save_if_damaged(config: Settings, *, seconds: float = LOOK) -> Salvaged | None:
-    """Look the store through for so long, and save it where it is damaged. Raises BrokenHomeError where that is not possible now."""
+    """Check the store of a home for up to `seconds`, and salvage it if it is damaged; return None if no damage was found.
+
+    Raises:
+        BrokenHomeError: the store is damaged and cannot be salvaged now.
+    """
     why = fault_of(config.store, seconds=seconds) if config.store.is_file() else ""
     if not why:
         return None
@@ -72,13 +76,13 @@ def save_if_damaged(config: Settings, *, seconds: float = LOOK) -> Salvaged | No
 
 
 def fault_of(path: Path, *, seconds: float) -> str:
-    """Describe the damage that SQLite finds in a file within so many seconds; return an empty string for none."""
-    ends = time.monotonic() + seconds
+    """Describe the damage that SQLite finds in a file within `seconds`; "" if it finds none."""
+    deadline = time.monotonic() + seconds
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=seconds)) as db:
-            db.set_progress_handler(lambda: time.monotonic() > ends, 100)
-            found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-            return "" if found == "ok" else found.removeprefix("*** in database main ***").strip()
+            db.set_progress_handler(lambda: time.monotonic() > deadline, 100)
+            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+            return "" if verdict == "ok" else verdict.removeprefix("*** in database main ***").strip()
     except sqlite3.Error as error:
         return str(error) if kind_of(error) == "damaged" else ""
 
@@ -108,7 +112,7 @@ def _save(config: Settings, why: str) -> Salvaged:
 
 
 def _give_header(path: Path) -> None:
-    """Write the first 100 bytes anew where they are damaged and what follows looks like a page of a store: they hold sizes and versions."""
+    """Write the header (the first 100 bytes, with sizes and versions) anew, if it is damaged and the rest looks like a store."""
     with path.open("r+b") as file:
         before = file.read(101)
         if len(before) == 101 and not before.startswith(MAGIC) and before[100] in TABLE_PAGES:
@@ -118,9 +122,9 @@ def _give_header(path: Path) -> None:
 
 
 def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
-    """Copy all rows that can be read from a damaged file into an empty one, which gets its tables; how many, and how many are missing.
+    """Create the tables in an empty file and copy all readable rows of a damaged file into it; return the numbers of saved and lost rows.
 
-    Rows that belong to a run that is lost, and those whose JSON is no longer any, stay behind.
+    Rows of lost runs, and rows with invalid JSON, are not copied.
     """
     version = _version(old)
     if version > len(MIGRATIONS):
@@ -132,28 +136,28 @@ def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
     new.execute("COMMIT")
     new.execute("PRAGMA foreign_keys = OFF")
     new.execute("BEGIN")
-    rows, held = 0, 0
+    rows, total = 0, 0
     for (table,) in new.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall():
         columns = [str(column[1]) for column in new.execute(f"PRAGMA table_info({table})")]
         blanks = ", ".join("?" * (len(columns) + 1))
         checked = [columns.index(name) for name in JSON_COLUMNS.get(table, ())]
         saved = 0
         for row in readable_rows(old, table, columns):
-            if all(_is_json(row[place + 1]) for place in checked):
+            if all(_is_json(row[index + 1]) for index in checked):
                 saved += new.execute(f"INSERT OR IGNORE INTO {table} (rowid, {', '.join(columns)}) VALUES ({blanks})", row).rowcount
-        rows, held = rows + saved, held + max(saved, _count(old, table))
+        rows, total = rows + saved, total + max(saved, _count(old, table))
     rows -= _without_their_runs(new)
-    new.execute("DELETE FROM notes WHERE name = ?", (RECORDINGS,))  # what was recorded is put in anew: of it nothing need be missing
-    if new.execute("SELECT 1 FROM sqlite_schema WHERE name = 'models'").fetchone():  # of a lost run the model stays, as one trained by hand
+    new.execute("DELETE FROM notes WHERE name = ?", (RECORDINGS,))  # recorded runs are then added again, without gaps
+    if new.execute("SELECT 1 FROM sqlite_schema WHERE name = 'models'").fetchone():  # the model of a lost run stays on the disk
         new.execute("DELETE FROM models WHERE folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)")
     for (last,) in new.execute("SELECT seq FROM sqlite_sequence WHERE name = 'events'").fetchall():
         new.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'events'", (last + SKIPPED,))
     new.execute("COMMIT")
-    return rows, held - rows
+    return rows, total - rows
 
 
 def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tuple[object, ...]]:
-    """Yield every row that can be read, its number first; skip those that cannot."""
+    """Yield every readable row of a table, its rowid first, and skip unreadable rows."""
     last = 0
     names = ", ".join(("rowid", *columns))
     while True:
@@ -163,7 +167,7 @@ def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tu
                 yield row
             return
         except sqlite3.OperationalError:
-            return  # this table is not there
+            return  # the table does not exist
         except sqlite3.DatabaseError:
             step = _first_readable(db, table, names, last)
             if step is None:
@@ -172,7 +176,7 @@ def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tu
 
 
 def _first_readable(db: Connection, table: str, names: str, last: int) -> int | None:
-    """Return how many numbers after `last` the next readable row begins; None when there is no such row."""
+    """Return the smallest step with a readable row after rowid `last + step`; None if there is no readable row."""
 
     def reads(step: int) -> bool:
         try:
@@ -190,7 +194,7 @@ def _first_readable(db: Connection, table: str, names: str, last: int) -> int | 
 
 def _version(old: Connection) -> int:
     try:
-        old.execute("PRAGMA writable_schema = ON")  # reads a file that was cut, too
+        old.execute("PRAGMA writable_schema = ON")  # so that a truncated file can be read
         old.text_factory = lambda text: text.decode("utf-8", "replace")
         return int(old.execute("PRAGMA user_version").fetchone()[0])
     except sqlite3.DatabaseError:
@@ -205,12 +209,12 @@ def _count(old: Connection, table: str) -> int:
 
 
 def _without_their_runs(new: Connection) -> int:
-    """Remove what belongs to rows that are lost; how many rows that were."""
-    gone = 0
-    while found := new.execute("PRAGMA foreign_key_check").fetchall():
-        for table, rowid, *_ in found:
-            gone += new.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,)).rowcount
-    return gone
+    """Delete rows that refer to lost rows; return the number of deleted rows."""
+    count = 0
+    while orphans := new.execute("PRAGMA foreign_key_check").fetchall():
+        for table, rowid, *_ in orphans:
+            count += new.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,)).rowcount
+    return count
 
 
 def _is_json(text: object) -> bool:
@@ -224,12 +228,12 @@ def _is_json(text: object) -> bool:
 
 
 def kept_aside(config: Settings) -> list[Path]:
-    """List the damaged stores that are kept, with the files that SQLite had beside them."""
+    """List the files of the damaged stores that are kept, with the files that SQLite had beside them."""
     return sorted(config.home.glob(KEPT.format("*") + "*"))
 
 
 def remove_kept(config: Settings, *, before: float) -> int:
-    """Remove damaged stores of before that time, since uploads may be in them; how many files."""
+    """Remove files of damaged stores from before a time (seconds since 1970), since uploads may be in them; return the number of files."""
     old = [path for path in kept_aside(config) if path.stat().st_mtime < before]
     for path in old:
         path.unlink(missing_ok=True)

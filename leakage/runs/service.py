@@ -44,8 +44,8 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
 
-MADE = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of what a task trains, below the home
-SEEN = 3600.0  # seconds between two notes that an owner was seen
+MODEL_FOLDERS = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of the models that a task trains, below the home
+SEEN = 3600.0  # seconds between two stored visits of an owner
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
 
@@ -59,9 +59,9 @@ class Place:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """A task with all defaults filled in, to be queued; `also` names what else on this machine the result depends on."""
+    """A task with defaults filled in, to be queued; `also` names the weights and files of this machine on which the result depends."""
 
-    what: Task
+    task: Task
     kind: str
     files: Mapping[str, bytes] = field(default_factory=dict)
     also: str = ""
@@ -76,15 +76,15 @@ class Service:
 
     @property
     def slots(self) -> int:
-        """How many runs are computed at a time; the dispatcher, which counts the GPUs, decides that."""
+        """The number of runs that are computed at a time, as the dispatcher has stored it."""
         return int(self.store.note(SLOTS) or self.config.slots)
 
     def catalog(self) -> Catalog | None:
-        """Return the plug-ins as data; None while the dispatcher is still writing them down."""
+        """Return the catalog of plug-ins; None while the dispatcher is still writing it."""
         return _catalog(self.config.catalog.stat().st_mtime_ns, self.config) if self.config.catalog.exists() else None
 
     def submit(self, experiment: Experiment, owner: str, *, uploads: Mapping[str, bytes] | None = None, group: str | None = None) -> str:
-        """Queue an experiment and return the run's id; an equal run that is already there is shared. Raises SpecError."""
+        """Queue an experiment, or share an equal run that is already there; return the run's id. Raises SpecError."""
         return self.submit_all([experiment], owner, uploads=uploads, group=group)[0]
 
     def submit_all(
@@ -98,10 +98,10 @@ class Service:
     ) -> list[str]:
         """Queue several experiments in one step, so that workers see all or none, and return their runs' ids.
 
-        `anew`: compute them even where equal runs are there. Raises SpecError when one of them cannot be run; then none is queued.
+        `anew`: compute them even if equal runs are there. Raises SpecError if an experiment cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
-        check_room(self.store, owner, [one.files for one in requests])
+        check_room(self.store, owner, [request.files for request in requests])
         return self._queue(requests, owner, group=group, anew=anew)
 
     def _request(self, resolved: Experiment, uploads: Mapping[str, bytes]) -> RunRequest:
@@ -120,15 +120,15 @@ class Service:
         return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}{learned}")
 
     def train(self, task: Training | InverterTraining, owner: str) -> str:
-        """Queue a training and return the run's id; an equal run that is already there is shared. Raises SpecError."""
+        """Queue a training, or share an equal run that is already there; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
-        """Queue the measurement of a network's ranks and return the run's id; an equal run is shared. Raises SpecError."""
+        """Queue the measurement of a network's ranks, or share an equal run; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(ranks, "rank")], owner)[0]
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
-        """Return a finished run of any owner that measured these ranks by today's code, else this owner's latest run, else None."""
+        """Return a finished run, of any owner, that measured these ranks with today's code, else this owner's latest run, else None."""
         known = self.catalog()
         equal = [run for run in self.store.equal("rank", ranks.digest()) if known and run.version == known.version]
         done = (run for run in equal if run.status == "done")
@@ -147,60 +147,60 @@ class Service:
         return self.store.events_of(run, TurnEvent)
 
     def moved(self, run: str) -> MovedEvent | None:
-        """Return how far a rank run is with the whole gradient; None before it has begun that."""
+        """Return the progress of a rank run with the whole gradient; None before it has begun that."""
         return next(reversed(self.store.events_of(run, MovedEvent)), None)
 
     def ready(self) -> Catalog:
-        """Return the plug-ins as data. Raises SpecError, with a sentence, while they are not written down yet."""
+        """Return the catalog of plug-ins. Raises SpecError while it is not written yet."""
         known = self.catalog()
         if known is None:
             raise SpecError(NOT_READY)
         return known
 
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
-        """Queue the requests that no equal run answers; return the ids of all."""
-        version, best = self.ready().version, self.store.note(DEVICE) or CPU
-        devices = [CPU if one.kind == "rank" else best for one in requests]  # ranks are measured on the CPU, whatever else is there
-        versions = [on_device(version + one.also, device) for one, device in zip(requests, devices, strict=True)]
-        asked = [(self._row(one, owner, own, group), one.files) for one, own in zip(requests, versions, strict=True)]
+        """Queue each request, or share an equal run; return the ids of all runs."""
+        code, best = self.ready().version, self.store.note(DEVICE) or CPU
+        devices = [CPU if request.kind == "rank" else best for request in requests]  # ranks are measured on the CPU, whatever else is there
+        versions = [on_device(code + request.also, device) for request, device in zip(requests, devices, strict=True)]
+        runs = [(self._row(request, owner, version, group), request.files) for request, version in zip(requests, versions, strict=True)]
         with in_words(self.store, self.config):
-            return self.store.ask(asked, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))
+            return self.store.ask(runs, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))
 
     def _row(self, request: RunRequest, owner: str, version: str, group: str | None) -> Run:
+        task = request.task
+        folder = f"{MODEL_FOLDERS[type(task)]}/{task.name}" if isinstance(task, Training | InverterTraining) else None
         return Run(
             id=secrets.token_urlsafe(12),
             owner=owner,
             grp=group,
             kind=request.kind,
-            digest=request.what.digest(),
+            digest=task.digest(),
             version=version,
-            experiment=request.what.model_dump_json(),
+            experiment=task.model_dump_json(),
             shareable=not request.files,
-            estimate=self.estimate(request.what),
+            estimate=self.estimate(task),
             created=time.time(),
-            model_folder=f"{MADE[type(request.what)]}/{request.what.name}"
-            if isinstance(request.what, Training | InverterTraining)
-            else None,
+            model_folder=folder,
         )
 
     def look(self, run: str) -> Run | None:
-        """Return a run by its id, also by an id of an earlier version; None when it is not there."""
+        """Return a run by its id, or by the id of a recorded run in an earlier version; None if there is none."""
         return self.store.get(EARLIER_RUNS.get(run, run))
 
     def removed(self, run: str) -> Removed | None:
-        """Return what is known of a run that was removed to make room or for its age; None for others."""
+        """Return when and why a run was removed to make room or for its age; None for other runs."""
         return self.store.removed(EARLIER_RUNS.get(run, run))
 
     def see(self, owner: str) -> None:
-        """Note, once an hour at most, that this owner is here, so that their runs stay."""
+        """Store, once an hour at most, that this owner is here, so that the owner's runs stay."""
         now = time.monotonic()
         if now - self.seen.get(owner, -math.inf) > SEEN:
             self.seen[owner] = now
-            with suppress(StoreError):  # on a full disk the day goes by unnoted
+            with suppress(StoreError):  # a full disk: the visit is not stored
                 self.store.see(owner)
 
     def mine(self, owner: str) -> list[Run]:
-        """Return the runs of this owner: first the pinned ones, in the order of pinning; then the others, newest first."""
+        """Return the runs of this owner: first the pinned runs, in the order of pinning; then the other runs, newest first."""
         return self.labels.in_order(owner, self.store.held_by(owner))
 
     def recorded(self) -> str | None:
@@ -212,7 +212,7 @@ class Service:
         return self.store.equal(kind, digest)
 
     def meta(self, run: str) -> MetaEvent | None:
-        """Return the first event of an attack, which holds what does not change while it runs; None before it began."""
+        """Return the first event of an attack, with the facts that do not change during the run; None before the attack began."""
         return self.store.meta(run)
 
     def frames(self, run: str) -> list[FrameEvent]:
@@ -224,35 +224,35 @@ class Service:
         return self.store.frame(run, frame)
 
     def private(self, run: str) -> bytes | None:
-        """Return the contact sheet of the private pictures as PNG, also of a waiting run; None when there are none."""
-        return self.store.files(run, "private.png").get("private.png") or self._asked(run)
+        """Return the contact sheet of the private pictures as PNG, also of a waiting run; None if there are none."""
+        return self.store.files(run, "private.png").get("private.png") or self._sheet_of_experiment(run)
 
-    def _asked(self, run: str) -> bytes | None:
-        found = self.look(run)
-        if not found or found.kind != "attack":
+    def _sheet_of_experiment(self, run: str) -> bytes | None:
+        stored = self.look(run)
+        if not stored or stored.kind != "attack":
             return None
-        asked, uploads = found.experiment_as(Experiment), self.store.files(run, "upload:")
-        given = [(picture.source, picture.id, uploads.get(f"upload:{picture.id}")) for picture in asked.pictures]
+        experiment, uploads = stored.experiment_as(Experiment), self.store.files(run, "upload:")
+        files = [(picture.source, picture.id, uploads.get(f"upload:{picture.id}")) for picture in experiment.pictures]
         try:
-            return sheet(np.stack([read(source, id, asked.size, asked.channels, upload) for source, id, upload in given]))
-        except PictureError:  # of a data set that is gone since
+            return sheet(np.stack([read(source, id, experiment.size, experiment.channels, file) for source, id, file in files]))
+        except PictureError:  # a data set that is no longer on this machine
             return None
 
     def progress(self, run: str) -> list[TrainingEvent]:
-        """Return the events of a training so far, within rounds and at their ends (RoundEvent), oldest first."""
+        """Return the events of a training so far, oldest first: ProgressEvent within a round, RoundEvent at its end."""
         return self.store.events_of(run, ProgressEvent, RoundEvent)
 
     def may_cancel(self, run: str, owner: str) -> bool:
-        """Return whether this owner may stop a run: only its sole owner may, since others may be watching a shared run."""
+        """Return whether this owner may stop a run: only a sole owner may, since other owners may be watching a shared run."""
         return self.store.holders(run) == [owner]
 
     def cancel(self, run: str, owner: str, *, how: str = "stopped") -> None:
-        """Stop a run if this is its sole owner, and keep its best result; `how`: "stopped" by hand, or "over": its question's time is."""
+        """Stop a run if this is its sole owner, and keep its best result. `how`: "stopped", or "over" when its question's time is over."""
         if self.may_cancel(run, owner):
             self.store.cancel(run, how=how)
 
     def delete(self, run: str, owner: str) -> None:
-        """Remove a run from this owner's list. Without any owner left, stop it and remove its frames, uploads and what it trained."""
+        """Remove a run from this owner's list. If it has no other owner, stop it and delete its frames, its uploads and its model."""
         self.store.drop(run, owner)
 
     def delete_all(self, owner: str) -> int:
@@ -273,13 +273,13 @@ class Service:
         return {run.id: Place(position, wait) for position, (run, wait) in enumerate(zip(waiting, waits, strict=True), 1)}
 
     def estimate(self, task: Task) -> float | None:
-        """Estimate the seconds that this task, with defaults filled in, takes on this machine; None when nothing is known."""
+        """Estimate the seconds that a task with defaults filled in takes on this machine; None if nothing is known."""
         known = self.catalog()
         return estimates.estimate(self.store, task, known) if known else None
 
 
 def _weights(experiment: Experiment) -> str:
-    """Return the beginning of the trained weights' SHA-256: other weights of the same name give other results."""
+    """Return the beginning of the SHA-256 of an experiment's trained weights, or "untrained"."""
     return find(experiment.checkpoint)[1].sha256[:12] if experiment.checkpoint else "untrained"
 
 

@@ -17,11 +17,11 @@ from leakage.runs.trained_models import SHARE, TrainedModels
 from leakage.spec.aliases import names_of
 
 __all__ = ["OPEN", "Caps", "Label", "QueueFullError", "Removed", "Run", "Store"]
-NOTED = 60.0  # seconds between two notes that somebody looks at a run
+NOTED = 60.0  # seconds between two stored times at which somebody looked at a run
 
 
 class Store(RunQueue):
-    """The runs of one machine. Safe to use from several threads and processes."""
+    """The runs of a home. Safe to use from several threads and processes."""
 
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
         super().__init__(Database(path, migrations=MIGRATIONS, max_mb=max_mb * (1 - SHARE)))
@@ -34,6 +34,7 @@ class Store(RunQueue):
     # ------------------------------------------------------------ files
 
     def put_file(self, run: str, name: str, data: bytes) -> None:
+        """Store a file of a run, in place of a file of the same name; do nothing if the run was deleted."""
         row = (name, data, run)
         self.database.write_making_room(
             lambda db: db.execute("INSERT OR REPLACE INTO files (run, name, data) SELECT id, ?, ? FROM runs WHERE id = ?", row)
@@ -47,14 +48,14 @@ class Store(RunQueue):
         return {row["name"]: row["data"] for row in rows}
 
     def make_model_room(self, run: str, size: int) -> None:
-        """Make room for the model that this run trains, which is about to take so many bytes. Raises NoModelRoomError."""
+        """Make room for the model that a run trains, which is about to take `size` bytes. Raises NoModelRoomError."""
         self.models.make_room(run, size)
 
     # ------------------------------------------------------------ looking and deleting
 
     def get(self, run: str) -> Run | None:
-        found = self._runs("id = ?", run)
-        return found[0] if found else None
+        """Return the run with this id; None if there is none."""
+        return next(iter(self._runs("id = ?", run)), None)
 
     def held_by(self, owner: str) -> list[Run]:
         """Return the runs of one owner, newest first."""
@@ -73,23 +74,23 @@ class Store(RunQueue):
         return self._runs("kind = ? AND digest = ? ORDER BY created DESC", kind, digest)
 
     def holders(self, run: str) -> list[str]:
-        """Return the owners of this run: all that asked for it."""
+        """Return the owners of a run: everybody that has asked for it and not deleted it, in the order in which they asked."""
         return [row["owner"] for row in self.database.read().execute("SELECT owner FROM holders WHERE run = ? ORDER BY since", (run,))]
 
     def labels(self, owner: str) -> dict[str, Label]:
-        """Return the labels that this owner gave, by run: those with a name or a pin."""
+        """Return the labels of an owner that have a name or a pin, by run."""
         rows = self.database.read().execute(
             "SELECT run, name, pinned FROM holders WHERE owner = ? AND (name != '' OR pinned IS NOT NULL)", (owner,)
         )
         return {row["run"]: Label(row["name"], row["pinned"]) for row in rows}
 
     def put_label(self, run: str, owner: str, label: Label) -> None:
-        """Name and pin a run that this owner holds."""
+        """Set the name and the pin of a run for one of its owners."""
         with self.database.write() as db:
             db.execute("UPDATE holders SET name = ?, pinned = ? WHERE run = ? AND owner = ?", (label.name, label.pinned, run, owner))
 
     def drop(self, run: str, owner: str) -> None:
-        """Forget `owner`'s reference; with the last one the run, its frames and its uploads go."""
+        """Remove an owner from a run's owners; with the last owner, delete the run, its frames and its uploads."""
 
         def work(db: Connection) -> bool:
             db.execute("DELETE FROM holders WHERE run = ? AND owner = ?", (run, owner))
@@ -98,9 +99,9 @@ class Store(RunQueue):
         self._delete(work)
 
     def keep_time(self, now: float, *, longest: float) -> None:
-        """Note the time; where it moved by more than `longest` seconds since it was last noted, or back, owners were seen later by as much.
+        """Store the time; if it has moved by more than `longest` seconds since the last call, or back, move all owners' last visits too.
 
-        Nobody could visit meanwhile, or the clock was wrong: the days of an absence are days on which the program runs.
+        The program did not run meanwhile, or the clock was wrong: only days on which the program runs count as an owner's absence.
         """
         before = self.note(CLOCK)
         moved = now - float(before or now)
@@ -114,19 +115,19 @@ class Store(RunQueue):
         self._delete(lambda db: sweep(db, uploads_before, unseen_before))
 
     def removed(self, run: str) -> Removed | None:
-        """Return what is known of a run that was removed to make room or for its age; None for others, also for what its owner deleted."""
+        """Return when and why a run was removed to make room or for its age; None for other runs, also for those that an owner deleted."""
         row = self.database.read().execute("SELECT * FROM removed WHERE run = ?", (run,)).fetchone()
         return Removed(**row) if row else None
 
     def view(self, runs: Iterable[str]) -> None:
-        """Note that somebody looks at these runs: within the next hour they are removed last."""
+        """Store that somebody looks at these runs, so that within the next hour they are removed last."""
         now = time.time()
         with self.database.write() as db:
             where = "id IN (SELECT value FROM json_each(?)) AND COALESCE(viewed, 0) < ?"
             db.execute(f"UPDATE runs SET viewed = ? WHERE {where}", (now, json.dumps(list(runs)), now - NOTED))
 
     def see(self, owner: str) -> None:
-        """Note that this owner is here now."""
+        """Store that an owner is here now."""
         with self.database.write() as db:
             db.execute(
                 "INSERT INTO owners (owner, seen) VALUES (?, ?) ON CONFLICT DO UPDATE SET seen = excluded.seen", (owner, time.time())
@@ -139,7 +140,7 @@ class Store(RunQueue):
         self.database.set_reserve_aside()
 
     def empty_log(self) -> None:
-        """Cut the write-ahead log, in which what was deleted still stands; noted where somebody reads, for the dispatcher to do later."""
+        """Empty the write-ahead log, which may hold deleted data; if a reader prevents that, store a note, and the dispatcher does it."""
         since = self.note(LOG)
         if not self.database.empty_log():
             self.put_note(LOG, since or time.time())
@@ -152,10 +153,11 @@ class Store(RunQueue):
         return self._runs(f"status = 'done' AND COALESCE({keys}) = ? ORDER BY finished DESC LIMIT 3", timing_key)
 
     def note(self, name: str) -> Any:
-        """Return a small fact about this machine, or None."""
+        """Return the note with this name (see notes.py), a small fact about this machine; None if there is none."""
         row = self.database.read().execute("SELECT body FROM notes WHERE name = ?", (name,)).fetchone()
         return json.loads(row["body"]) if row else None
 
     def put_note(self, name: str, body: Any) -> None:
+        """Store a note, in place of the note of the same name."""
         with self.database.write() as db:
             db.execute("INSERT OR REPLACE INTO notes (name, body) VALUES (?, ?)", (name, dumps(body)))

@@ -1,7 +1,7 @@
-"""The room that trained models take: they count towards the store's limit, of each owner and in all, and go with the runs that made them.
+"""The room that trained models take: it is limited for each owner and in all, and models are removed with the runs that trained them.
 
-A run that trains notes its folder (`Run.model_folder`, below the home). The table `models` says what each such folder takes, or will take,
-in bytes. A folder that no run names any more is removed. Until that is done, for a worker may still be at it, its row stays and it counts.
+`Run.model_folder` names the folder that a run trains into, below the home. The table `models` has the bytes that each such folder takes or
+will take. A folder that no run names is removed. While a worker still uses it, that is put off, and its row stays and counts.
 """
 
 import fcntl
@@ -16,8 +16,8 @@ from typing import Any
 from leakage.runs.connections import Connection, Database
 from leakage.runs.housekeeping import FREE, MADE_ROOM, OLDEST, VIEWED, forget
 
-SHARE = 1 / 8  # of the store's limit: all trained models together; the file of runs has the rest
-OWN = SHARE / 2  # ... those of one owner
+SHARE = 1 / 8  # fraction of the store's limit for all trained models together; the rest is for the file of runs
+OWN = SHARE / 2  # fraction of the store's limit for the trained models of one owner
 MB = 2**20
 OWN_FULL = (
     "Your trained models would hold {:.1f} MB with this one; {:.1f} MB are allowed. Delete trainings first, on the page Your runs, "
@@ -29,40 +29,43 @@ ALL_FULL = (
 )
 GONE = "This training was deleted."
 UNHELD = "folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)"
-HELD = "folder IN (SELECT model_folder FROM runs) OR folder IN (SELECT value FROM json_each(:leaving))"  # not those that this makes go
+HELD = "folder IN (SELECT model_folder FROM runs) OR folder IN (SELECT value FROM json_each(:leaving))"  # others are being removed
 SUM = f"SELECT COALESCE(SUM(bytes), 0) AS bytes FROM models WHERE folder != :folder AND ({HELD})"
 OF_OWNER = " AND folder IN (SELECT model_folder FROM runs JOIN holders ON holders.run = runs.id WHERE holders.owner = :owner)"
 
 
 class NoModelRoomError(ValueError):
-    """A trained model finds no room; says what is allowed, and what to do."""
+    """There is no room for a trained model; the message says what is allowed, and what to do."""
 
 
 class TrainedModels:
-    """The trained models of a home; together with the store they may take `max_mb`."""
+    """The trained models of a home. `max_mb`: the limit for the models and the store together."""
 
     def __init__(self, database: Database, *, max_mb: float) -> None:
         self.database, self.home, self.limit = database, database.path.parent, max_mb * MB
 
     def admit(self, db: Connection, folder: str, owner: str, size: int = 0) -> None:
-        """Note that this owner's model in that folder takes `size` bytes, or what is there now. Raises NoModelRoomError.
+        """Store that an owner's model in a folder takes `size` bytes, or what the folder has now if that is more.
 
-        Where all models together are too many, trainings make room that nobody has looked at within the hour, the oldest first.
+        If all models together are too large, trainings that nobody has looked at within the hour are deleted, the oldest first.
+
+        Raises:
+            NoModelRoomError: there is no room for the model.
         """
         size = max(size, size_of(self.home / folder))
         leaving = [row["folder"] for row in db.execute(f"SELECT folder FROM models WHERE {UNHELD}")]
         values = {"folder": folder, "owner": owner, "leaving": json.dumps(leaving)}
-        least = max(size, 1)  # a training that is asked for when nothing is left is refused at once
-        own = least + _bytes(db, SUM + OF_OWNER, values)
-        if own > OWN * self.limit:
-            raise NoModelRoomError(OWN_FULL.format(own / MB, OWN * self.limit / MB))
-        while (every := least + _bytes(db, SUM, values)) > SHARE * self.limit:
+        least = max(size, 1)  # so that a new training is refused at once if there is no room at all
+        of_owner = least + _bytes(db, SUM + OF_OWNER, values)
+        if of_owner > OWN * self.limit:
+            raise NoModelRoomError(OWN_FULL.format(of_owner / MB, OWN * self.limit / MB))
+        while (of_all := least + _bytes(db, SUM, values)) > SHARE * self.limit:
             if not _forget_oldest(db, folder, self.limit):
-                raise NoModelRoomError(ALL_FULL.format(every / MB, SHARE * self.limit / MB))
+                raise NoModelRoomError(ALL_FULL.format(of_all / MB, SHARE * self.limit / MB))
         db.execute("INSERT INTO models (folder, bytes) VALUES (?, ?) ON CONFLICT DO UPDATE SET bytes = excluded.bytes", (folder, size))
 
     def make_room(self, run: str, size: int) -> None:
-        """Make room for a folder that is about to hold so many bytes. Raises NoModelRoomError, also where the run was deleted meanwhile."""
+        """Make room for a run's folder, which is about to take `size` bytes. Raises NoModelRoomError, also if the run was deleted."""
 
         def work(db: Connection) -> None:
             row = db.execute("SELECT model_folder, owner FROM runs WHERE id = ?", (run,)).fetchone()
@@ -74,7 +77,7 @@ class TrainedModels:
         self.remove_unheld()
 
     def remove_unheld(self) -> None:
-        """Remove the folders that no run names any more; one that a worker is still at is left for the next time."""
+        """Remove the folders that no run names; a folder that a worker still uses is left for the next call."""
         if self.database.read().execute(f"SELECT 1 FROM models WHERE {UNHELD}").fetchone():
             self.database.write_using_reserve(self._remove_unheld)
 
@@ -90,7 +93,7 @@ class TrainedModels:
 
 
 def measure(db: Connection, run: str, home: Path) -> None:
-    """Note the size of a folder when its training has ended."""
+    """Store the size of the folder of a run's model, if the run has trained one."""
     row = db.execute("SELECT model_folder FROM runs WHERE id = ?", (run,)).fetchone()
     if row and row["model_folder"]:
         db.execute("UPDATE models SET bytes = ? WHERE folder = ?", (size_of(home / row["model_folder"]), row["model_folder"]))
@@ -98,15 +101,18 @@ def measure(db: Connection, run: str, home: Path) -> None:
 
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder; 0 when there is no such folder."""
-    found = 0
+    size = 0
     for path in folder.glob("*"):
         with suppress(OSError):  # replaced meanwhile
-            found += path.stat().st_size
-    return found
+            size += path.stat().st_size
+    return size
 
 
 def room_for(folder: Path, make_room: Callable[[int], None]) -> Callable[[int], None]:
-    """Return a function to call before `more` bytes are written into this folder."""
+    """Return a function to call with the number of bytes before they are written into a folder.
+
+    `make_room` is called with the size that the folder will then have.
+    """
     return lambda more: make_room(size_of(folder) + more)
 
 
@@ -115,7 +121,7 @@ def _bytes(db: Connection, query: str, values: dict[str, Any]) -> int:
 
 
 def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
-    """Delete the training that is missed least, by its run; whether there was one."""
+    """Delete the least needed run that has trained a model, except into the folder `but`; return whether there was such a run."""
     row = db.execute(
         f"SELECT id FROM runs WHERE {FREE} AND model_folder IS NOT NULL AND model_folder != :but AND COALESCE(viewed, 0) <= :hour_ago"
         f" ORDER BY {OLDEST} LIMIT 1",
@@ -125,7 +131,7 @@ def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
 
 
 def _removed(folder: Path) -> bool:
-    """Remove a folder and return whether it is gone; it stays while a worker holds its lock."""
+    """Remove a folder, unless a worker has locked it; return whether it is gone."""
     try:
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

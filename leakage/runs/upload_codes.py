@@ -1,4 +1,4 @@
-"""Codes that delete an upload, also after its owner has lost the cookie. The store keeps a hash of each, never the code."""
+"""Codes with which an upload can be deleted, even if its owner has lost the cookie. The store has only a hash of each code."""
 
 import hashlib
 import secrets
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from leakage.runs.connections import Connection, StoreError, is_full
 from leakage.runs.store import Store
 
-LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: none is taken for another
-ALIKE = str.maketrans("oil", "011")  # what is typed for them
-GROUPS, EACH = 3, 4  # 60 bits: nobody finds one by trying
-TRIES, MINUTE = 10, 60.0  # wrong codes of one owner in so many seconds
+LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's alphabet, without letters that are easily confused
+ALIKE = str.maketrans("oil", "011")  # letters that people type in place of these digits
+GROUPS, EACH = 3, 4  # 60 bits, too many to find a code by trying
+TRIES, MINUTE = 10, 60.0  # the wrong codes that an owner may type, within so many seconds
 UNREADABLE = "A code has 12 letters and digits in three groups, such as 7k2m-x9qd-04tw. Type it as it stood beside your picture."
 UNKNOWN = "No picture here has this code. It may be deleted already; else compare the code with your note, letter by letter."
 TOO_MANY = "These were too many wrong codes. Wait a minute and try again."
@@ -23,7 +23,7 @@ class CodeError(ValueError):
 
 @dataclass(frozen=True)
 class Deleted:
-    """What a code has deleted: how many runs, and the id of the upload that they used."""
+    """The upload that a code has deleted, by id, and the number of deleted runs that used it."""
 
     upload: str
     runs: int
@@ -34,10 +34,10 @@ class UploadCodes:
 
     def __init__(self, store: Store) -> None:
         self.database, self.empty_log = store.database, store.empty_log
-        self.wrong: dict[str, list[float]] = {}  # when each owner tried a wrong one
+        self.wrong: dict[str, list[float]] = {}  # when each owner typed wrong codes
 
     def issue(self, owner: str, upload: str) -> str:
-        """Return a new code for a picture that this owner uploads; empty on a full disk, where no run with it could be kept either."""
+        """Return a new code for a picture that an owner uploads; "" on a full disk, which has no room for a run with it either."""
         code = "".join(secrets.choice(LETTERS) for _ in range(GROUPS * EACH))
         row = (_hash(code), owner, upload, time.time())
         try:
@@ -50,7 +50,15 @@ class UploadCodes:
         return "-".join(code[start : start + EACH] for start in range(0, len(code), EACH))
 
     def delete(self, code: str, owner: str) -> Deleted:
-        """Delete every run of the uploader that used the upload of this code; `owner` typed the code. Raises CodeError."""
+        """Delete the upload of a code, with every run of its uploader that used it.
+
+        Args:
+            code: the code as it was typed.
+            owner: the owner that typed it; the uploader may be another owner.
+
+        Raises:
+            CodeError: the code is not valid, or this owner has typed too many wrong codes.
+        """
         now = time.time()
         self.wrong = {other: recent for other, all in self.wrong.items() if (recent := [when for when in all if now - when < MINUTE])}
         if len(self.wrong.get(owner, ())) >= TRIES:
@@ -78,7 +86,7 @@ class UploadCodes:
         return deleted
 
     def sweep(self, *, before: float) -> None:
-        """Forget codes from before that time of uploads that no run uses."""
+        """Delete codes that were issued before a time, if no run uses their upload."""
         with self.database.write() as db:
             db.execute(
                 "DELETE FROM upload_codes WHERE created < ? AND NOT EXISTS (SELECT 1 FROM files JOIN runs ON runs.id = files.run"

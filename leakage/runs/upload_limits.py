@@ -1,4 +1,4 @@
-"""How much of what one owner uploads is kept: without a limit, one visitor fills the store of all."""
+"""The limit on the uploads of an owner that the store keeps, so that one visitor cannot fill the store of all."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,7 @@ from leakage.runs.store import Store
 from leakage.spec.experiment import SpecError
 
 MAX_KEPT = 200  # different pictures in the runs of one owner
-MAX_KEPT_MB = 64  # of their files; every run has its own
+MAX_KEPT_MB = 64  # of the files of uploads in these runs; each run has a copy
 TOO_MANY = "Your runs would hold {} uploaded pictures; {} are allowed. Delete runs with your own pictures first, on the page Your runs."
 TOO_LARGE = (
     "Your runs would hold {:.0f} MB of uploaded pictures; {} MB are allowed. "
@@ -15,7 +15,13 @@ TOO_LARGE = (
 
 
 def check_room(store: Store, owner: str, files: Sequence[Mapping[str, bytes]]) -> None:
-    """Raise SpecError when these files, by run, are more than this owner may keep beside what is kept already."""
+    """Raise SpecError if an owner may not store these files in addition to the uploads that are stored already.
+
+    Args:
+        store: the store.
+        owner: the owner.
+        files: the files of each run that the owner submits, by name.
+    """
     if not any(files):
         return
     kept = store.database.read().execute(

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 MB = 2**20
-SESSION_MB = 40  # of the files of one session, those that are on their way among them
-ALL_MB = 512  # ... of all sessions together
-FILE_MB = 10  # of one file, as .streamlit/config.toml says
+SESSION_MB = 40  # largest size of the files of one session, with those that are being sent
+ALL_MB = 512  # largest size of the files of all sessions together
+FILE_MB = 10  # largest size of a file, as .streamlit/config.toml says
 FRAME = 64 * 1024  # bytes that a form adds to its file
 EXPECTED = 300  # files that a session may have asked for and not sent
 UNASKED = "No page of this session has asked for this file. Choose it again."
@@ -30,10 +30,10 @@ class UploadQuota:
 
     def expect(self, session: str, files: Iterable[str]) -> None:
         """Note that a page of this session has asked for these files."""
-        asked = self.expected[session]
-        asked.update(dict.fromkeys(files))
-        for old in list(asked)[:-EXPECTED]:
-            del asked[old]
+        expected = self.expected[session]
+        expected.update(dict.fromkeys(files))
+        for old in list(expected)[:-EXPECTED]:
+            del expected[old]
 
     def hold(self, session: str, file: str, size: int) -> None:
         """Note that a file has arrived and is kept."""
@@ -42,7 +42,7 @@ class UploadQuota:
 
     @contextmanager
     def on_its_way(self, session: str, size: int) -> Iterator[None]:
-        """Count a file of that size as being sent while the block runs."""
+        """Count `size` bytes as being sent while the block runs."""
         self.coming[session] += size
         try:
             yield
@@ -65,7 +65,7 @@ class UploadQuota:
         return sum(self.held.get(session, {}).values()) + self.coming.get(session, 0)
 
     def refusal(self, session: str, file: str, length: str) -> tuple[int, str] | None:
-        """Return the HTTP status and sentence with which a file of that length is refused; None when it may be sent."""
+        """Return the HTTP status and the sentence with which a file is refused; None if it may be sent. `length`: its Content-Length."""
         if file not in self.expected.get(session, {}):
             return 403, UNASKED
         if not length.isdigit():
