@@ -6,12 +6,49 @@ import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
-from leakage.defenses._each import count_step
+from leakage.defenses._each import add_variance, average_rounds, count_step
 from leakage.engine.client import Gradient
-from leakage.engine.core import Client, ClientState, Params, StepRng, Update
+from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, Received, StepRng, Update
 from leakage.spec.words import MIXED
 
 AT_ONCE = 2**24  # numbers in the gradients that are computed together
+
+
+class PerExampleNoise(Defense):
+    """Base class of defenses that clip the gradient of each picture to C_t and add noise N(0, z^2 C_t^2) to the sum in local step t.
+
+    z is `noise_multiplier`. An adaptive attacker clips the gradients of its guess in the same way, without noise.
+    """
+
+    imitation = "known: the gradients of the guess are clipped in the same way; the noise cannot be computed again"
+    one_by_one = True
+    noise_multiplier: float
+
+    def bound_at(self, step: int) -> float:
+        """Return the bound C_t in local step `step`, counted from 0."""
+        raise NotImplementedError
+
+    def clip(self, g: Params, step: int) -> Params:
+        """Return the gradient of one picture, clipped."""
+        raise NotImplementedError
+
+    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
+        refuse_mixed_pictures(model, self.short)
+        return clip_each_example(
+            client, self.id, self.clip, noise=lambda step: self.noise_multiplier * self.bound_at(step), step_rng=step_rng
+        )
+
+    def surrogate(self, client: Client, received: Params) -> Client:
+        return clip_each_example(client, self.id, self.clip)
+
+    def errors(self, incoming: Params, received: Received) -> Params | None:
+        """Return (z C / B)^2 for every entry, with C of this step in the first round; None where noise comes before the clipping."""
+        if incoming:
+            return None
+        return add_variance({}, received, (self.noise_multiplier * self.bound_at(received.step) / received.pictures) ** 2)
+
+    def strategies(self) -> dict[str, AdaptiveStrategy]:
+        return {**super().strategies(), "average the rounds": average_rounds(self.id, self.surrogate, self.errors)}
 
 
 def clip_each_example(

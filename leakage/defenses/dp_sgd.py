@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 
-from torch import nn
-
-from leakage.defenses._each import add_variance, average_rounds, clip_by_norm
-from leakage.defenses._per_example import clip_each_example, refuse_mixed_pictures
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
+from leakage.defenses._each import clip_by_norm
+from leakage.defenses._per_example import PerExampleNoise
+from leakage.engine.core import Params, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSGD(Defense):
+class DPSGD(PerExampleNoise):
     """g~ = (1/B) (sum_b g_b min(1, C / ||g_b||) + N(0, z^2 C^2 I)), in every local step; g_b is the gradient of picture b alone.
 
     C is `max_grad_norm`, z is `noise_multiplier` (the paper's sigma); the norm is that of the whole gradient. Adding or removing one
@@ -30,8 +28,6 @@ class DPSGD(Defense):
         "The limit alone changes little: set the noise multiplier to 0. "
         "At 1 no attack measured here shows a picture, and the model learns less."
     )
-    imitation = "known: the gradients of the guess are clipped in the same way; the noise cannot be computed again"
-    one_by_one = True
     source = "https://arxiv.org/abs/1607.00133"
 
     max_grad_norm: float = param(
@@ -41,24 +37,11 @@ class DPSGD(Defense):
         1.0, 0, 100, "Standard deviation of the noise on the sum, as a multiple of C. 0 switches the noise off."
     )
 
-    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        refuse_mixed_pictures(model, self.short)
-        return clip_each_example(
-            client, "dp_sgd", self._clip, noise=lambda _step: self.noise_multiplier * self.max_grad_norm, step_rng=step_rng
-        )
-
-    def surrogate(self, client: Client, received: Params) -> Client:
-        return clip_each_example(client, "dp_sgd", self._clip)
-
-    def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return (z C / B)^2 for every entry; None where the gradients are noisy before they are clipped."""
-        return None if incoming else add_variance({}, received, (self.noise_multiplier * self.max_grad_norm / received.pictures) ** 2)
-
-    def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": average_rounds("dp_sgd", self.surrogate, self.errors)}
-
     def effective_noise_multiplier(self, tensors: int) -> float:
         return self.noise_multiplier
 
-    def _clip(self, g: Params, _step: int) -> Params:
+    def bound_at(self, step: int) -> float:
+        return self.max_grad_norm
+
+    def clip(self, g: Params, step: int) -> Params:
         return clip_by_norm(g, self.max_grad_norm)

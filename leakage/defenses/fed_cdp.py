@@ -3,15 +3,13 @@
 import math
 from dataclasses import dataclass
 
-from torch import nn
-
-from leakage.defenses._each import add_variance, average_rounds, clip_each_by_norm
-from leakage.defenses._per_example import clip_each_example, refuse_mixed_pictures
-from leakage.engine.core import AdaptiveStrategy, Client, Defense, Params, Received, StepRng, param
+from leakage.defenses._each import clip_each_by_norm
+from leakage.defenses._per_example import PerExampleNoise
+from leakage.engine.core import Params, param
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedCDP(Defense):
+class FedCDP(PerExampleNoise):
     """g~_l = (1/B) (sum_b g_bl / max(1, ||g_bl|| / C) + N(0, z^2 C^2 I)), for every tensor l of the gradient, in every local step.
 
     z is `noise_multiplier`. C falls from `bound` to `last_bound` over the first `decay` local steps of the client, in equal steps:
@@ -32,8 +30,6 @@ class FedCDP(Defense):
         "With many layers the same noise hides less than DP-SGD's, because every layer may say something. "
         "Compare both at noise multiplier 0.5."
     )
-    imitation = "known: the gradients of the guess are clipped in the same way; the noise cannot be computed again"
-    one_by_one = True
     source = "https://arxiv.org/abs/2107.01154"
     presets = {"a bound that falls": {"bound": 6.0, "last_bound": 2.0}}
 
@@ -46,30 +42,12 @@ class FedCDP(Defense):
         0.5, 0, 100, "Standard deviation of the noise on the sum, as a multiple of C. 0 switches the noise off."
     )
 
-    def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
-        refuse_mixed_pictures(model, self.short)
-        return clip_each_example(
-            client, "fed_cdp", self._clip, noise=lambda step: self.noise_multiplier * self.bound_at(step), step_rng=step_rng
-        )
-
-    def surrogate(self, client: Client, received: Params) -> Client:
-        return clip_each_example(client, "fed_cdp", self._clip)
-
-    def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return (z C / B)^2 for every entry, with C of this step in the first round; None where noise comes before the clipping."""
-        deviation = self.noise_multiplier * self.bound_at(received.step) / received.pictures
-        return None if incoming else add_variance({}, received, deviation**2)
-
-    def strategies(self) -> dict[str, AdaptiveStrategy]:
-        return {**super().strategies(), "average the rounds": average_rounds("fed_cdp", self.surrogate, self.errors)}
-
     def effective_noise_multiplier(self, tensors: int) -> float:
         """Return z / sqrt(tensors): every tensor may have the norm C, so all of them together C sqrt(tensors)."""
         return self.noise_multiplier / math.sqrt(tensors)
 
     def bound_at(self, step: int) -> float:
-        """Return the bound C in local step `step`, counted from 0."""
         return self.bound + (self.last_bound - self.bound) * min(1.0, step / self.decay)
 
-    def _clip(self, g: Params, step: int) -> Params:
+    def clip(self, g: Params, step: int) -> Params:
         return clip_each_by_norm(g, self.bound_at(step))
