@@ -18,7 +18,7 @@ LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, an
 STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the derivative of the
 loss at mu. The margin mu says how clearly the network is right about the picture. R-GAP solves this equation for mu, and then for the
 picture. Where the line crosses a curve **twice**, two different pictures (twins) have the same gradient."""
-HINGE = "The hinge loss has no twins, but a picture whose margin is 1 or more sends nothing at all."
+HINGE = "The hinge loss has no twins, but a picture with a margin of 1 or more sends nothing at all."
 HELP = "The number c that an attacker computes from the received gradient."
 
 

@@ -37,7 +37,7 @@ from leakage.ui.lab.chooser import all_grey, uploaded
 OWN = "own"
 DEFAULT = Question()
 SEED = "ask-seed"  # session key: the seed of a question from a file; no widget chooses it
-CHOICES: dict[str, Sequence[Any]] = {  # name in the address -> allowed values; the values of `who` are in prepared()
+CHOICES: dict[str, Sequence[Any]] = {  # name in the address -> allowed values; those of the kind of pictures are in prepared()
     **{"called": CALLED, "phones": CLIENTS, "each": COUNTS, "steps": list(STEPS)},
     **{"attacker": list(ATTACKERS), "minutes": MINUTES},
 }
@@ -50,12 +50,12 @@ KEYS = {name: f"ask-{name}" for name in USUAL}  # name in the address -> widget 
 def choose(known: Catalog) -> tuple[Question, list[Picture]]:
     """Draw the five steps, and return the question and the pictures that the visitor uploaded for it."""
     with forms.card(1, "Whose pictures?"):
-        who = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
-        uploads = [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()] if who == OWN else []
+        kind = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
+        uploads = [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()] if kind == OWN else []
         faces = st.container()
     with forms.card(2, "How are they sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
-        summed = f"{called.capitalize()} whose updates are added up (secure aggregation)"
+        summed = f"Number of {called} in one sum (secure aggregation)"
         clients = _segments("phones", CLIENTS, str, label=summed, shown=True)
         colluding = _colluding(called, clients)
         each = _segments("each", COUNTS, str, label=f"Pictures of each {called[:-1]} in one update", shown=True)
@@ -68,7 +68,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         )
         label = f"Uploads of each {called[:-1]} in the whole training"
         rounds = st.number_input(escape(label), 1, MOST_ROUNDS, key=KEYS["rounds"], persist_state=forms.KEPT)
-    values: dict[str, Any] = {"who": who, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
+    values: dict[str, Any] = {"who": kind, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
     values |= {"rounds": int(rounds), "channels": 1 if uploads and all_grey(uploads) else 3}
     with forms.card(3, "Which protection, and how strong?"):
         with_protection = protection(Question(**values, attacker=_attacker()), known)
@@ -85,7 +85,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         minutes = _segments("minutes", MINUTES, lambda number: f"{number:d} min", label="Minutes")
     rest = {"attacker": attacker, "minutes": minutes, "seed": st.session_state.get(SEED, DEFAULT.seed)}
     question = with_protection.model_copy(update=rest)
-    if who != OWN:
+    if kind != OWN:
         _thumbnails(question, faces)
     return question, uploads
 

@@ -1,4 +1,4 @@
-"""Delete an upload, and all runs that used it, by the code of the upload: for visitors whose browser has lost the cookie."""
+"""Delete an upload, and all runs that used it, by the code of the upload: for visitors with a browser that has lost the cookie."""
 
 import streamlit as st
 

@@ -18,8 +18,8 @@ LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and
     "the second layer": ("#009e73", "diamond"),
     "the third layer": ("#cc79a7", "triangle-up"),
 }
-STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network, whose second layer has too few
-equations, was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
+STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network with too few equations in its
+second layer was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
 **every** layer is 4 times as wide, and the index (unknowns minus equations) far below 0, does its error fall below that of a grey picture.
 Widening a single layer leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not
 change, width only averages noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to

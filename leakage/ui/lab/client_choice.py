@@ -66,7 +66,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
 
 
 def choose_rounds() -> int:
-    """Draw the slider, and return the number of rounds whose updates the attacker received."""
+    """Draw the slider, and return the number of rounds from which the attacker received an update."""
     return st.slider(
         "Rounds watched",
         1,
@@ -91,7 +91,7 @@ def choose_phones(known: Catalog) -> int:
 
 
 def choose_aggregation(known: Catalog, phones: int) -> Part | None:
-    """Draw the choice of aggregation and its fields, and return it; None for a single phone, whose update is not added up."""
+    """Draw the choice of aggregation and its fields, and return it; None for a single phone, because then no updates are added up."""
     if phones == 1:
         return None
     entries = {entry.id: entry for entry in known.aggregations}

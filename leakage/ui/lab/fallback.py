@@ -1,4 +1,4 @@
-"""A run without the event stream, for networks whose proxies block streams: reads the store twice a second, with pictures in the page."""
+"""A run without the event stream, if a network blocks it: the page reads the store twice a second and contains the pictures."""
 
 import base64
 

@@ -81,7 +81,7 @@ def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
 
 
 def _several(phones: int, travels: Travels, steps: int | None) -> list[dict[str, Any]]:
-    """Return the parts of the drawing of several phones whose updates are added up."""
+    """Return the parts of the drawing of several phones with their updates added up."""
     rows = min(phones, ROWS)
     tops = [36 - (17 * rows - 3) / 2 + 17 * row for row in range(rows)]
     return [
