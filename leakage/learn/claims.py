@@ -75,7 +75,7 @@ def recompute(claim: Claim, *, root: Path = ROOT) -> int | float:
 
 
 def flatten(values: Sequence[Any]) -> Iterator[Any]:
-    """Yield the values; instead of a list, the values in it."""
+    """Yield every value; if a value is a list, yield its items instead."""
     for value in values:
         yield from value if isinstance(value, list) else [value]
 

@@ -69,7 +69,7 @@ class CellPlayed(NamedTuple):
     class_names: tuple[str, ...]
 
     def at(self, choice: tuple[int, ...]) -> "CellPlayed":
-        """Return the same answer under another choice."""
+        """Return a copy of the cell with another choice of the knobs, and the same answer and pictures."""
         return self._replace(cell=self.cell.model_copy(update={"choice": choice}))
 
 

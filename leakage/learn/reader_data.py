@@ -81,7 +81,7 @@ def first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
 
 
 def stop_row(stop: str, steps: list[float | None]) -> int | None:
-    """Return the index of the frame, among frames with these steps, at which a beat stops; None: before the first frame."""
+    """Return the index of the frame, among frames with these steps, at which a beat stops; None if it stops before the first frame."""
     if stop == "first":
         return None
     if not stop.startswith("step "):

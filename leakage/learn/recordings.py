@@ -194,7 +194,7 @@ def short_or_none(value: float | None) -> float | None:
 
 
 def _changes(values: Iterable[Any], *, by: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the index and value wherever a value, or its entry `by`, differs from the last; None counts as no value."""
+    """Yield the index and the value of each value that differs from the one yielded last; with `by`, compare only that entry. Skip None."""
     last = None
     for index, value in enumerate(values):
         compared = value[by] if by and value else value

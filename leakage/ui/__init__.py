@@ -1,1 +1,1 @@
-"""Fields to widgets, the live component, pictures and words."""
+"""The Streamlit pages in parts: widgets made from fields, the live view of a run, and texts."""

@@ -23,7 +23,7 @@ HELP = "The number c that an attacker computes from the received gradient."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:
-    """Return which margins have the number c under this loss, in a sentence."""
+    """Say in a sentence which margins give the number c under this loss."""
     solutions, name = roots(loss, c), escape(WORDS[loss].menu)
     margins = " and ".join(f"{mu:.3f}" for mu in solutions)
     if loss == "hinge" and c == 0:

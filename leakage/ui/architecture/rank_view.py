@@ -51,7 +51,7 @@ def ranks_task(given: Given) -> Ranks:
 
 
 def look(given: Given) -> Seen:
-    """Return what is measured of this network, for a batch of one picture.
+    """Return the run that measures this network and its ranks so far; ranks exist for a batch of one picture.
 
     The run is read before the ranks, so that a run that has ended has all its ranks.
     """

@@ -69,7 +69,7 @@ def meaning(measured: GradientRank) -> str:
 
 
 def protective(analysis: Analysis, measured: GradientRank) -> bool:
-    """Return whether the network protects this picture in part: a layer lacks equations, and the rank of the gradient is short too."""
+    """Return whether the network protects this picture in part: a layer lacks equations, and the rank of the gradient is too small."""
     return lacks_equations(analysis) and measured.short
 
 

@@ -1,1 +1,1 @@
-"""The page Ask: a question in plain words, its attacks, and what may be answered."""
+"""The page Ask: a question in plain words, the attacks that try it, and the answer."""

@@ -45,7 +45,7 @@ def promise() -> Markdown:
 
 
 def ranks_link(ranks: Ranks) -> str:
-    """Return the address of the page Architecture with the network of a measurement of ranks."""
+    """Return the address of the page Architecture that shows the network of the task `ranks`."""
     query = {"net": ranks.network, "size": str(ranks.size), "channels": str(ranks.channels)}
     query |= {} if ranks.outputs == 10 else {"outputs": str(ranks.outputs)}
     return f"{base()}/architecture?" + urlencode(query, quote_via=quote)
