@@ -31,7 +31,7 @@ SHOWN = ("title", "help", "story", "titles", "about")  # what assets/prepared.js
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """The sentences of a text without its bold and slanted type.
+    """Return the sentences of a text, without bold and italics.
 
     >>> list(sentences_of("**No.** It is not. Is it?"))
     ['No.', 'It is not.', 'Is it?']
@@ -41,7 +41,7 @@ def sentences_of(text: str) -> Iterator[str]:
 
 
 def is_absolute(sentence: str) -> bool:
-    """Whether it asserts something of all, or of none; a question asserts nothing.
+    """Return whether a sentence asserts something of all, or of none; a question asserts nothing.
 
     >>> is_absolute("Every row is one."), is_absolute("Does it always work?"), is_absolute("Most rows are.")
     (True, False, False)
@@ -50,7 +50,7 @@ def is_absolute(sentence: str) -> bool:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Where it stands -> the text: lessons, stories, what is prepared, plug-ins, and what Python files say."""
+    """Yield place and text: lessons, stories, prepared experiments, plug-ins, and strings of Python files."""
     for lesson in lessons():
         yield from ((f"Lesson {lesson.id}", text) for text in asserted(lesson))
     for story in front_door().stories:
@@ -67,7 +67,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def asserted(lesson: Lesson) -> Iterator[str]:
-    """What a lesson says itself: no wrong answer that it offers, and no question of its worksheet."""
+    """Yield what a lesson itself asserts: no wrong options, and no questions of its worksheet."""
     wrong = {option.text for beat in lesson.beats if isinstance(beat, GuessBeat) for option in beat.options if not option.right}
     for where, text in lesson.texts():
         if not where.endswith(".question") and not (".options." in where and text in wrong):
@@ -75,7 +75,7 @@ def asserted(lesson: Lesson) -> Iterator[str]:
 
 
 def shown(part: Any) -> Iterator[str]:
-    """The texts for readers in a part of a JSON file."""
+    """Yield the texts for readers in a part of a JSON file."""
     for name, value in part.items() if isinstance(part, dict) else ():
         if name in SHOWN:
             yield from [value] if isinstance(value, str) else value
@@ -86,7 +86,7 @@ def shown(part: Any) -> Iterator[str]:
 
 
 def strings(part: Any) -> Iterator[str]:
-    """The strings among values inside of one another, names left out."""
+    """Yield the strings in nested values, without names."""
     if isinstance(part, str):
         yield part
     for value in part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ():
@@ -94,7 +94,7 @@ def strings(part: Any) -> Iterator[str]:
 
 
 def written(file: Path) -> Iterator[str]:
-    """The sentences among the strings of a Python file, docstrings left out; what is put into one is an ellipsis."""
+    """Yield the sentences among the strings of a Python file, without docstrings; an ellipsis stands for inserted values."""
     tree = ast.parse(file.read_text())
     bodies = [node.body for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     left_out = {id(part.value) for body in bodies for part in body if isinstance(part, ast.Expr)}  # also those of attributes
@@ -110,7 +110,7 @@ def written(file: Path) -> Iterator[str]:
 
 
 def absolute_sentences() -> dict[str, str]:
-    """Each of them, with the first place where it stands."""
+    """Return each absolute sentence with the first place where it stands."""
     found: dict[str, str] = {}
     for where, text in texts():
         for sentence in sentences_of(text):

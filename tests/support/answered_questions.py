@@ -22,7 +22,7 @@ def planned(question: Question, seconds: float = 1.0, *, slots: int = 2) -> list
 
 
 def ended(number: int, words: list[str], *, status: str = "done", seed: int = 1) -> Run:
-    """A run on as many pictures as words, which are their verdicts."""
+    """Return a finished run on as many pictures as there are verdicts in `words`."""
     asked = Experiment(pictures=tuple(Picture(id=f"face-{place}") for place in range(len(words))), seed=seed).resolve(CATALOG)
     verdict = VerdictWords(
         word=min(words, key=[RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN, CUT_SHORT].index), why="", meaning="", rule=""
@@ -40,7 +40,7 @@ def ended(number: int, words: list[str], *, status: str = "done", seed: int = 1)
 
 
 def answering(question: Question, words: list[str]) -> Run:
-    """The first run of a question, ended with these words."""
+    """Return the first run of a question, finished with these verdicts."""
     run = ended(1, words)
     (asked, *_) = planned(question)
     return replace(run, experiment=asked.model_dump_json(), digest=asked.digest())

@@ -9,12 +9,12 @@ PAUSE = 250  # milliseconds
 
 
 def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 30_000) -> None:
-    """Until a JavaScript function, given `arg`, is true on the page; fails after `timeout` milliseconds."""
+    """Wait until a JavaScript function, given `arg`, is true on the page; fail after `timeout` milliseconds."""
     page.wait_for_function(true, arg=arg, timeout=timeout, polling=PAUSE)
 
 
 def uncover(page: Page) -> None:
-    """Have the front door show its answer without a guess: until then the recorded run below it is covered."""
+    """Let the front page show its answer without a guess: until then it covers the recorded run below."""
     page.get_by_role("button", name="Show it without a guess").click(timeout=60_000)
     expect(page.locator(".gle-opening")).to_have_attribute("data-phase", "open", timeout=10_000)
 

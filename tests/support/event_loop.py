@@ -9,6 +9,6 @@ T = TypeVar("T")
 
 
 def run_async(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns, or raises, on an event loop in a thread of its own."""
+    """Run a coroutine on an event loop in a new thread; return or raise what it returns or raises."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()

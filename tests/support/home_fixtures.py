@@ -21,7 +21,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def furnished(home: Path, written: Path) -> Path:
-    """The home with the catalog in it, so that its dispatcher need not import the plug-ins."""
+    """Return the home with the catalog in it, so that its dispatcher need not import the plug-ins."""
     home.mkdir(exist_ok=True)
     (home / "catalog.json").write_bytes(written.read_bytes())
     return home

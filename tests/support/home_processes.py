@@ -28,7 +28,7 @@ LONG = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000, 
 
 
 def until(look: Callable[[], T], *, within: float = 60.0, what: str = "") -> T:
-    """The first answer that is true; fails after `within` seconds. Looks often, so that a fast machine does not wait."""
+    """Return the first true answer; fail after `within` seconds. It asks often, so that a fast machine does not wait."""
     ends = time.monotonic() + within
     while not (found := look()):
         assert time.monotonic() < ends, f"not within {within:.0f} s: {what or look}"
@@ -42,18 +42,18 @@ def measured_before(store: Store) -> None:
 
 
 def noisy(count: int) -> tuple[Picture, ...]:
-    """A batch of gallery pictures, repeated as often as needed."""
+    """Return a batch of gallery pictures, repeated as often as needed."""
     names = ("astronaut", "chelsea", "coffee", "rocket", "retina", "immunohistochemistry")
     return tuple(Picture(id=names[number % len(names)]) for number in range(count))
 
 
 def another(experiment: Experiment, seed: int) -> Experiment:
-    """The same with another seed, so that it shares no run."""
+    """Return the experiment with another seed, so that it shares no run."""
     return experiment.model_copy(update={"seed": seed})
 
 
 def alive(pid: int) -> bool:
-    """Does this process run? One that has ended and waits to be collected does not."""
+    """Return whether this process runs; an ended process that waits to be collected does not."""
     try:
         os.kill(pid, 0)
         stat = Path(f"/proc/{pid}/stat")
@@ -63,12 +63,12 @@ def alive(pid: int) -> bool:
 
 
 def loaded(pid: int) -> str:
-    """The files of a process that hold code of it, as Linux lists them."""
+    """Return the files with code of a process, as Linux lists them."""
     return Path(f"/proc/{pid}/maps").read_text()
 
 
 def get(address: str, headers: dict[str, str] | None = None, *, timeout: float = 20) -> Any:
-    """The response, whatever its status; to be closed."""
+    """Return the response, whatever its status; the caller closes it."""
     try:
         return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=timeout)
     except urllib.error.HTTPError as error:
@@ -138,7 +138,7 @@ class Place:
         return self.start(["-m", "leakage.workers.dispatcher", "--stay"], "dispatch.log")
 
     def serve(self, *, alone: bool = False) -> Server:
-        """A web server; one that is `alone` takes this process for its dispatcher and starts none."""
+        """Start a web server; with `alone` it takes this process for its dispatcher and starts none."""
         if alone:
             self.lock = take_lock(self.config)
         server = Server(self)
@@ -196,7 +196,7 @@ class Place:
 
 @contextlib.contextmanager
 def place(home: Path, *, root: Path = ROOT, **environment: str) -> Iterator[Place]:
-    """A place that is tidied up."""
+    """Yield a place, and end its processes afterwards."""
     made = Place(home, root=root, **environment)
     try:
         yield made
@@ -205,6 +205,6 @@ def place(home: Path, *, root: Path = ROOT, **environment: str) -> Iterator[Plac
 
 
 def damaged(store: Store) -> list[str]:
-    """What SQLite's own check finds wrong; empty when nothing is."""
+    """Return what SQLite's check finds wrong; empty if nothing is."""
     with contextlib.closing(sqlite3.connect(store.path)) as db:
         return [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]

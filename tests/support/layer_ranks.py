@@ -12,7 +12,7 @@ def maps(text: str, shape: tuple[int, int, int] = (3, 32, 32), outputs: int = 10
 
 
 def numerical_rank(layer: Map, seed: int) -> int:
-    """Singular values above 1e-12 of the largest, for a random derivative k and random weights; float64."""
+    """Count the singular values above 1e-12 of the largest, for a random derivative k and random weights, in float64."""
     rng = torch.Generator().manual_seed(seed)
     (channels, *sides), (filters, *after) = layer.x, layer.z
     k = torch.randn(filters, *after, generator=rng, dtype=torch.float64)

@@ -17,7 +17,7 @@ HOLDERS = {"list", "tuple", "Sequence", "Iterator", "Iterable", "Collection", "s
 
 @cache
 def commands() -> dict[str, tuple[list[str], set[str]]]:
-    """Of every command of Streamlit that draws Markdown: all its parameters in their order, and those that its documentation says it of."""
+    """Return for each Streamlit command that draws Markdown all parameters, in order, and those that draw it by its documentation."""
     found = {}
     for home in (DeltaGenerator, st, st.column_config):
         for name in dir(home):
@@ -49,13 +49,13 @@ class Project:
                         self.fields.setdefault(name, []).append(kind)
 
     def find(self, module: str, name: str) -> ast.FunctionDef | ast.ClassDef | None:
-        """A function or class of a module."""
+        """Find a function or class of a module."""
         body = self.trees[module].body if module in self.trees else []
         return next((one for one in body if isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name), None)
 
 
 def declared(of: ast.FunctionDef | ast.ClassDef) -> list[tuple[str, ast.expr]]:
-    """The annotated parameters of a function, or fields of a class."""
+    """Return the annotated parameters of a function, or the fields of a class."""
     if isinstance(of, ast.FunctionDef):
         given = [*of.args.posonlyargs, *of.args.args, *of.args.kwonlyargs]
         return [(one.arg, one.annotation) for one in given if one.annotation]
@@ -63,7 +63,7 @@ def declared(of: ast.FunctionDef | ast.ClassDef) -> list[tuple[str, ast.expr]]:
 
 
 def is_typed(kind: ast.expr | None, *, values: bool = False) -> bool:
-    """Whether an annotation lets through nothing but Markdown and numbers; `values`: of a mapping with any keys."""
+    """Return whether an annotation allows only Markdown and numbers; with `values` those of a mapping with any keys."""
     match kind:
         case ast.Constant(value=value):
             return value is None or value is ...
@@ -80,5 +80,5 @@ def is_typed(kind: ast.expr | None, *, values: bool = False) -> bool:
 
 
 def promises(kind: ast.expr | None) -> bool:
-    """Whether an annotation speaks of Markdown."""
+    """Return whether an annotation names Markdown."""
     return kind is not None and any(isinstance(one, ast.Name) and one.id == "Markdown" for one in ast.walk(kind))

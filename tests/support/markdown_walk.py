@@ -23,12 +23,12 @@ COMPREHENSIONS = (ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
 
 
 def holds(target: ast.expr, name: str) -> bool:
-    """Whether a name is among those that are given a value."""
+    """Return whether a name is among the targets of an assignment."""
     return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(target))
 
 
 def own(scope: ast.AST) -> Iterator[ast.AST]:
-    """All of a function or module but its functions."""
+    """Yield all nodes of a function or module without those of its inner functions."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, SCOPES):
@@ -36,7 +36,7 @@ def own(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_declared_safe(kind: ast.expr | None, how: How) -> bool:
-    """Whether an annotation lets through nothing but Markdown and numbers."""
+    """Return whether an annotation allows only Markdown and numbers."""
     return is_typed(kind, values=how == "values")
 
 
@@ -57,7 +57,7 @@ class Walk:
                     self.names[one.asname or one.name] = node.module, one.name
 
     def unsafe(self) -> Iterator[str]:
-        """What may come from outside and is drawn as Markdown; and what hides from this walk."""
+        """Yield what may come from outside and is drawn as Markdown, and what this walk cannot see."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield from (self.say(part) for part, how in self.drawn(node) if not self.is_safe(part, how))
@@ -75,14 +75,14 @@ class Walk:
         return f"{self.name}:{getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
 
     def answers(self, function: ast.FunctionDef) -> list[ast.expr]:
-        """What a function returns or yields."""
+        """Return the expressions that a function returns or yields."""
         kinds = (ast.Return, ast.Yield, ast.YieldFrom)
         return [one.value for one in ast.walk(function) if isinstance(one, kinds) and one.value and self.scope(one) is function]
 
     # ------------------------------------------------------------ what is drawn
 
     def drawn(self, call: ast.Call) -> Iterator[tuple[ast.expr, How]]:
-        """The arguments of a call that have to be Markdown."""
+        """Yield the arguments of a call that have to be Markdown."""
         match call.func:
             case ast.Name(id="Markdown"):
                 yield call.args[0], "text"
@@ -101,7 +101,7 @@ class Walk:
                     yield from ((part, "text" if is_typed(kind) else "values") for part, _ in self.arguments(call, order, {name}))
 
     def arguments(self, call: ast.Call, order: Sequence[str], names: set[str]) -> Iterator[tuple[ast.expr, How]]:
-        """Those of these names; and what may hold one of them."""
+        """Yield the arguments of these names, and what may contain one of them."""
         made = next((one.value for one in call.keywords if one.arg == "format_func"), None)
         given = [(order[min(place, len(order) - 1)], part) for place, part in enumerate(call.args)]
         for name, part in [*given, *((one.arg, one.value) for one in call.keywords)]:
@@ -112,7 +112,7 @@ class Walk:
         return isinstance(node, ast.Name) and node.id in self.modules
 
     def find(self, name: ast.expr) -> ast.FunctionDef | ast.ClassDef | None:
-        """The function or class of ours that is called so here."""
+        """Find the function or class of ours that is called so here."""
         match name:
             case ast.Name(id=id):
                 module, there = self.names.get(id, (self.name, id))
@@ -124,7 +124,7 @@ class Walk:
     # ------------------------------------------------------------ what is safe
 
     def is_safe(self, node: ast.expr | None, how: How = "text") -> bool:
-        """Whether nothing in it comes from outside."""
+        """Return whether nothing in an expression comes from outside."""
         if node is None or self.is_constant(node):
             return True
         if how == "function":
@@ -165,7 +165,7 @@ class Walk:
         return False
 
     def is_constant(self, node: ast.expr) -> bool:
-        """Whether it hangs on a name in capitals: `WORDS`, `module.WORDS`, `WORDS[name].title`."""
+        """Return whether an expression belongs to a name in capitals: `WORDS`, `module.WORDS`, `WORDS[name].title`."""
         match node:
             case ast.Name(id=name):
                 return name.isupper()
@@ -176,7 +176,7 @@ class Walk:
         return False
 
     def makes_safe(self, node: ast.expr) -> bool:
-        """Whether a function makes Markdown of whatever it gets."""
+        """Return whether a function makes Markdown of any argument."""
         match node:
             case ast.Lambda(body=body):
                 return self.is_safe(body)
@@ -186,7 +186,7 @@ class Walk:
         return isinstance(found, ast.FunctionDef) and is_typed(found.returns)
 
     def gives_safe(self, call: ast.Call, how: How) -> bool:
-        """Whether a call gives Markdown or a number."""
+        """Return whether a call returns Markdown or a number."""
         given = [*call.args, *(one.value for one in call.keywords)]
         match call.func:
             case ast.Name(id="Markdown") | ast.Attribute(value=ast.Name(id="st"), attr="Page"):
@@ -205,12 +205,12 @@ class Walk:
     # ------------------------------------------------------------ what a name stands for
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """The function around it, or the module."""
+        """Return the function around a node, or the module."""
         node = self.project.parents[node]
         return node if isinstance(node, SCOPES) else self.scope(node)
 
     def is_bound_safely(self, name: str, where: ast.AST, how: How) -> bool:
-        """Whether everything that gives a name its value is safe."""
+        """Return whether all assignments of a name are safe."""
         scope: ast.AST = where
         while not isinstance(scope, ast.Module):
             scope = self.project.parents[scope]
@@ -227,7 +227,7 @@ class Walk:
         return False
 
     def bindings(self, name: str, scope: ast.AST) -> Iterator[Callable[[How], bool]]:
-        """For everything that gives a name its value in a scope, whether that is safe."""
+        """Yield for every assignment of a name in a scope a function that says whether it is safe."""
         if isinstance(scope, COMPREHENSIONS):
             yield from (self.element(one.target, one.iter, name) for one in scope.generators if holds(one.target, name))
             return

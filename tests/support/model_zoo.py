@@ -37,12 +37,12 @@ def head(inputs: int) -> nn.Linear:
 
 
 def behind(layer: nn.Module, features: int = 12) -> nn.Sequential:
-    """A fully connected layer, the activation, and the head."""
+    """Return a fully connected layer, the activation, and the head."""
     return flat(nn.Linear(FLAT, 12), layer, head(features))
 
 
 def conv(*layers: nn.Module, features: int) -> nn.Sequential:
-    """A convolution with six channels of 6 x 6, these layers, and the head."""
+    """Return a convolution with six channels of 6 x 6, these layers, and the head."""
     return nn.Sequential(nn.Conv2d(CHANNELS, 6, 3), *layers, nn.Flatten(), head(features))
 
 
@@ -171,7 +171,7 @@ def frozen_bias() -> nn.Module:
 
 
 def rows(kind: str) -> nn.Module:
-    """A picture's rows as a sequence."""
+    """Return a picture's rows as a sequence."""
     return By(
         lambda net, x: net.head(net.rnn(x.permute(0, 2, 1, 3).flatten(2))[0][:, -1]),
         rnn=getattr(nn, kind)(CHANNELS * SIDE, 6, batch_first=True),
@@ -267,7 +267,7 @@ NETS: dict[str, Make] = {
 
 
 def of_torchvision(name: str, *given: Any, **named: Any) -> Make:
-    """A network class of torchvision, as small as its arguments allow, for pictures of 32 x 32."""
+    """Return a network class of torchvision, as small as its arguments allow, for pictures of 32 x 32."""
 
     def make() -> nn.Module:
         from torchvision import models
@@ -300,7 +300,7 @@ def conv_next() -> nn.Module:
 
 
 def narrow_resnet() -> nn.Module:
-    """torchvision's blocks with few filters."""
+    """Return torchvision's blocks with few filters."""
     from torchvision.models.resnet import BasicBlock
 
     skip = nn.Sequential(nn.Conv2d(8, 12, 1, 2, bias=False), nn.BatchNorm2d(12))

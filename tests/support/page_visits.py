@@ -59,13 +59,13 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
 
 
 def words(at: AppTest) -> str:
-    """All text of a page."""
+    """Return all text of a page."""
     elements = (*at.markdown, *at.caption, *at.warning, *at.info, *at.error)
     return "\n".join(str(element.value) for element in elements)
 
 
 def asked(door: Service, at: AppTest) -> Experiment:
-    """The experiment of the run that the page shows; of two the one that was asked for last."""
+    """Return the experiment of the page's run, of two runs that of the later."""
     run = door.look(at.query_params["run"].split(",")[-1])
     assert run is not None
     return run.experiment_as(Experiment)
@@ -80,7 +80,7 @@ def fine(at: AppTest) -> None:
 
 
 def write(at: AppTest, text: str) -> AppTest:
-    """The page with another network written into it."""
+    """Write another network into the page."""
     at = at.text_area[0].set_value(text).run()
     fine(at)
     return at

@@ -91,7 +91,7 @@ class Nodes:
 
 @contextlib.contextmanager
 def nodes() -> Iterator[Nodes]:
-    """A cluster that is tidied up."""
+    """Yield a cluster, and end it afterwards."""
     made = Nodes()
     try:
         yield made

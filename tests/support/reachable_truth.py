@@ -19,7 +19,7 @@ DATA = (list, dict, set, Tensor, np.ndarray)
 
 
 def reached(root: object) -> Iterator[tuple[str, Any]]:
-    """Every object reachable from `root`, with its path.
+    """Yield every object reachable from `root`, with its path.
 
     Through attributes, containers, closures, default arguments, partials, bound methods, plug-in classes, autograd's graph, and the data
     and functions of its own module that a function names. Not through modules, frames, other classes and other globals of functions:
@@ -73,7 +73,7 @@ def _neighbours(thing: Any) -> Iterator[tuple[str, Any]]:
 
 
 def leaks(root: object, x: Tensor, y: Tensor) -> list[str]:
-    """Where `root` reaches the private pictures x (B, C, H, W) or labels y (B,): the same memory, or a copy of the values."""
+    """Return where `root` reaches the private pictures x (B, C, H, W) or labels y (B,): the same memory, or a copy of the values."""
     found = []
     for path, thing in reached(root):
         for name, private in (("x", x), ("y", y)):
@@ -85,7 +85,7 @@ def leaks(root: object, x: Tensor, y: Tensor) -> list[str]:
 
 
 def _values(thing: Any) -> Tensor | None:
-    """A tensor, an array or a list of numbers, flat, in float64."""
+    """Return a tensor, an array or a list of numbers, flat, in float64."""
     if isinstance(thing, Tensor):
         return thing.detach().flatten().double()
     if isinstance(thing, np.ndarray) and thing.dtype.kind in "iuf":
@@ -96,7 +96,7 @@ def _values(thing: Any) -> Tensor | None:
 
 
 def _contains(values: Tensor, x: Tensor) -> bool:
-    """Is one of the pictures somewhere among the values?"""
+    """Return whether one of the pictures is among the values."""
     pictures = x.detach().flatten(1).double()  # (B, C * H * W)
     size = pictures.shape[1]
     return any(
@@ -107,7 +107,7 @@ def _contains(values: Tensor, x: Tensor) -> bool:
 
 
 def _equals(values: Tensor, y: Tensor) -> bool:
-    """Are these the labels in order, as numbers or as certain probabilities of ten classes? Only for several: one is a mere digit."""
+    """Return whether these are several labels in order, as numbers or as certain probabilities of ten classes."""
     if len(y) < 2:
         return False
     wanted = y.double()

@@ -87,25 +87,25 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
 
 
 def note(text: str = "") -> NoteEvent:
-    """A sentence."""
+    """Return an event with a sentence."""
     return NoteEvent(text=text)
 
 
 def frame(step: int = 1, **told: Any) -> FrameEvent:
-    """A frame of that step."""
+    """Return a frame of that step."""
     return FrameEvent.model_validate({"step": step, "seconds": step / 10, "loss": 1 / (step or 1), **told})
 
 
 def meta(**told: Any) -> MetaEvent:
-    """How an attack begins, with what the test is about."""
+    """Return the first event of an attack, with these fields."""
     return MetaEvent.model_validate({**META, "changed": None, "known": None, "answers": (), "epsilon": None, **told})
 
 
 def received(entries: int) -> dict[str, int]:
-    """An update of so many numbers."""
+    """Return the description of an update of so many numbers."""
     return {"entries": entries, "bytes": 4 * entries}
 
 
 def end(answer: int, **told: Any) -> AttackEnd:
-    """What an attack came to."""
+    """Return the last event of an attack."""
     return AttackEnd.model_validate({"answer": answer, **told})

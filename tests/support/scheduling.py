@@ -34,17 +34,17 @@ BROWSER = TESTS / "browser"
 
 
 def chain(nodeid: str) -> str:
-    """The chain that a test belongs to, or nothing."""
+    """Return the chain that a test belongs to, or ""."""
     return next((name for start, name in CHAINS.items() if nodeid.startswith(start)), "")
 
 
 def gives_way(nodeid: str, first: str) -> bool:
-    """Whether a test leaves the cores to the chains: it belongs to none, and `first`, where its process begins, is a browser's."""
+    """Return whether a test leaves the cores to the chains: it is in no chain, and `first` of its process is a browser test."""
     return not chain(nodeid) and chain(first) == "browser"
 
 
 def covering(cases: Sequence[dict[str, Hashable]], apart: tuple[str, ...] = ()) -> set[int]:
-    """The numbers of some cases in which every pair of values, of any two parameters, occurs that occurs in all of them.
+    """Return numbers of cases that together have every pair of values of any two parameters that occurs in all cases.
 
     Pairs of two parameters that are named `apart` are not asked for. Greedy: again and again the case with the most pairs that are new; of
     equals the first. So it is the same in every process.

@@ -16,27 +16,27 @@ DRAWS = 2000
 
 
 def sends(gradient: Params) -> Client:
-    """A client with a known gradient."""
+    """Return a client with a known gradient."""
     return lambda _weights, _x, _y, state: (gradient, state)
 
 
 def defended(name: str, gradient: Params, *, seed: int = 1, **fields: float | str | bool) -> Client:
-    """That client behind a defense."""
+    """Return a client with a known gradient behind a defense."""
     return plugin("defense", Part(id=name, fields=fields)).defend(sends(gradient), torch.nn.Identity(), partial(generator, seed, name))
 
 
 def ask(client: Client, state: ClientState | None = None) -> tuple[Params, ClientState]:
-    """What it sends, and what it carries on."""
+    """Return the update and the new state of a client."""
     return client({}, torch.zeros(1), torch.zeros(1), state or {})
 
 
 def sent(name: str, g: torch.Tensor, *, seed: int = 1, **fields: float | str | bool) -> torch.Tensor:
-    """What is sent of a gradient of one tensor."""
+    """Return the update of a gradient of one tensor."""
     return ask(defended(name, {"w": g}, seed=seed, **fields))[0]["w"]
 
 
 def draws(name: str, g: torch.Tensor, **fields: float | str) -> torch.Tensor:
-    """What is sent of the same gradient in DRAWS steps, one after the other: (DRAWS, n)."""
+    """Return the updates of the same gradient in DRAWS steps, one after the other: (DRAWS, n)."""
     client, state, rows = defended(name, {"w": g}, **fields), ClientState(), []
     for _ in range(DRAWS):
         update, state = ask(client, state)
@@ -45,13 +45,13 @@ def draws(name: str, g: torch.Tensor, **fields: float | str) -> torch.Tensor:
 
 
 def in_standard_errors(samples: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    """How many standard errors the mean of each column lies from `mean`."""
+    """Return the distance of each column's mean from `mean`, in standard errors."""
     error = samples.double().std(0) / math.sqrt(len(samples))
     return (samples.double().mean(0) - mean.double()).abs() / error
 
 
 def ramp(*shape: int) -> torch.Tensor:
-    """Different entries of both signs, none of them 0."""
+    """Return different entries of both signs, none of them 0."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(3))
 
 
@@ -60,12 +60,12 @@ def flat(update: Params) -> torch.Tensor:
 
 
 def layers() -> Params:
-    """Two layers, of norms 3 and 4: 5 together."""
+    """Return two layers of norms 3 and 4, together 5."""
     return {"a": 3 * torch.nn.functional.normalize(ramp(6, 5).flatten(), dim=0).view(6, 5), "b": torch.tensor([0.0, -4.0])}
 
 
 def two(step: int = 0) -> Params:
-    """A gradient of two tensors, one a hundred times as large, without ties: 40 + 60 entries."""
+    """Return a gradient of two tensors, one a hundred times as large, without ties: 40 + 60 entries."""
     g = torch.randn(100, generator=torch.Generator().manual_seed(step))
     return {"small": 0.01 * g[:40].view(5, 8), "large": g[40:]}
 

@@ -68,7 +68,7 @@ class Accelerator(TorchFunctionMode):
         self.kernels.__exit__(*error)
 
     def holds(self, value: object) -> bool:
-        """Whether this lies on the accelerator."""
+        """Return whether this tensor is on the accelerator."""
         if not isinstance(value, Tensor):
             return False
         while torch._C._functorch.is_functorch_wrapped_tensor(value):
@@ -91,7 +91,7 @@ class Accelerator(TorchFunctionMode):
 
     @contextmanager
     def placing(self, *, here: bool) -> Iterator[None]:
-        """What is made meanwhile lies here, or on the CPU."""
+        """Place new tensors within the block on the accelerator, or on the CPU."""
         before, self.target = self.target, here
         try:
             yield
@@ -99,7 +99,7 @@ class Accelerator(TorchFunctionMode):
             self.target = before
 
     def move(self, value: Tensor, *, here: bool) -> Tensor:
-        """A copy on the other side; counted."""
+        """Copy a tensor to the other side, and count the copy."""
         self.wait(COPIED if here else BACK)
         with self.placing(here=here):
             return value.clone()
@@ -161,7 +161,7 @@ class Accelerator(TorchFunctionMode):
 
 @cache
 def writes(kernel: Any) -> bool:
-    """Whether it changes what it is given, so that nothing new is made."""
+    """Return whether an operation changes its arguments, so that it makes nothing new."""
     return any(argument.alias_info is not None and argument.alias_info.is_write for argument in kernel._schema.arguments)
 
 

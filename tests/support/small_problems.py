@@ -55,23 +55,23 @@ LABELS = torch.tensor([7, 2, 4])  # distinct and not in order
 
 
 def smooth(batch: int = 1, channels: int = 1, side: int = 8, seed: int = 0) -> torch.Tensor:
-    """Random pictures (B, C, side, side) in [0, 1] without fine detail: 3x3 noise, enlarged."""
+    """Return random pictures (B, C, side, side) in [0, 1] without fine detail: 3x3 noise, enlarged."""
     noise = torch.rand((batch, channels, 3, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
     return F.interpolate(noise, size=(side, side), mode="bilinear", align_corners=True).to(torch.get_default_dtype())
 
 
 def light(name: str) -> Part:
-    """A model with its default fields, or with those that keep a test small."""
+    """Return a model with its default fields, or with those that keep a test small."""
     return Part(id=name, fields=LIGHT.get(name, {}))
 
 
 def protected(*defenses: Part) -> dict[str, object]:
-    """The experiment's fields for these defenses: with the tiny network, or with another that they need."""
+    """Return the experiment's fields for these defenses, with the tiny network or another that they need."""
     return {"model": next((FITTING[part.id] for part in defenses if part.id in FITTING), TINY), "defenses": defenses}
 
 
 def observed(x: torch.Tensor, *, model: Part = TINY, **settings: object) -> Observation:
-    """What the server holds when the client had `x` and the first of LABELS."""
+    """Return what the server holds after a client had `x` and the first of LABELS."""
     return observe(Experiment(model=model, **settings), x, LABELS[: len(x)])
 
 
@@ -85,12 +85,12 @@ def altered(seen: Observation, **changes: object) -> Observation:
 
 
 def baselines_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads: Mapping[str, bytes] | None = None) -> Baselines:
-    """What guesses of the experiment's pictures are held against."""
+    """Return the baselines of guesses of the experiment's pictures."""
     return make_baselines(origins(experiment, uploads), x, y, seed=experiment.seed)
 
 
 def of_picture(held: Reference, number: int) -> Reference:
-    """What the guess of one picture of a batch is judged against when it is attacked alone."""
+    """Return the baselines of one picture of a batch that is attacked alone."""
 
     def own(every: Mapping[str, Tensor]) -> dict[str, Tensor]:
         return {name: value[number : number + 1] for name, value in every.items()}
@@ -105,13 +105,13 @@ def lineup_of(experiment: Experiment, x: torch.Tensor, y: torch.Tensor, uploads:
 
 
 def short(name: str, **fields: bool | float) -> Part:
-    """An attack with settings that keep a test short, as far as it has such fields."""
+    """Return an attack with settings that keep a test short, as far as it has such fields."""
     known = [field.name for field in CATALOG.attacks.get(name).fields]
     return Part(id=name, fields={field: value for field, value in (SHORT | fields).items() if field in known})
 
 
 def part(protocol: str, *, clients: int = 3) -> Part:
-    """A protocol with its default fields; an aggregation has as many clients as a test has pictures."""
+    """Return a protocol with its default fields; an aggregation has as many clients as a test has pictures."""
     return Part(id=protocol, fields={"clients": clients} if CATALOG.protocols.get(protocol).is_aggregation else {})
 
 
@@ -134,7 +134,7 @@ def moments(attack: Part, seen: Observation, seed: int = 1) -> list[Snapshot]:
 
 
 def applied(name: str, x: torch.Tensor, *, assume: Assumptions | None = None, **fields: bool | float) -> list[Snapshot]:
-    """All snapshots of an attack on a network that suits it; a test of one that applies ELSEWHERE ends here, when that was said."""
+    """Return all snapshots of an attack on a suitable network; end a test of an attack in ELSEWHERE after its message."""
     seen = observed(x, model=SUITED.get(name, TINY), assume=assume or Assumptions())
     if name not in ELSEWHERE:
         return moments(short(name, **fields), seen)
@@ -155,7 +155,7 @@ def trained_norms(model: nn.Module, seed: int = 5) -> None:
 
 
 def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor, *, side: int = 1) -> Observation:
-    """An observation whose client is a formula: one grey picture, label 7 granted, `replay` maps it to the entries of an update."""
+    """Return an Observation with a formula as client: one grey picture, label 7 granted, `replay` maps it to an update."""
     seen = observed(smooth(side=side), assume=GRANTED)
     return altered(
         seen,
@@ -167,7 +167,7 @@ def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor
 
 @contextmanager
 def precision(dtype: torch.dtype):
-    """Models are built, and pictures made, in this precision."""
+    """Build models and pictures in this precision within the block."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
     try:

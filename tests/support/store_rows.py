@@ -35,7 +35,7 @@ def queued(store: Store, *names: str, owner: str = "me") -> None:
 
 
 def python(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """A process of its own that has a Store on the path in its first argument."""
+    """Start a process that has a Store on the path in its first argument."""
     head = "import sys, time; from pathlib import Path; from leakage.runs.store import *; store = Store(Path(sys.argv[1]))\n"
     command = [sys.executable, "-c", head + textwrap.dedent(script), *map(str, arguments)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
