@@ -15,7 +15,7 @@ from leakage.evaluation.pools import OWN, SIZE, Origin, describe_pool, first_of,
 
 __all__ = ["NEAR", "OWN", "SIZE", "Lineup", "Origin", "draw", "lpips_ranks", "pixel_ranks", "ssim_ranks"]
 NEAR = 1e-3  # two pictures with a smaller mean absolute difference count as the same
-CHUNK = 8  # pictures whose SSIM to a guess is computed at once: they fit into a processor's cache, which is twice as fast
+CHUNK = 8  # pictures for which SSIM is computed at once: they fit into a processor's cache, which is twice as fast
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str,
 
 def _similarities(pictures: Tensor, others: Tensor) -> Tensor:
     """Compute the SSIM of every pair: (B, C, H, W), (P, C, H, W) -> (B, P); NaN for pictures smaller than SSIM's window."""
-    of_pictures, of_others = metrics.moments(pictures), metrics.moments(others)
-    if of_pictures is None or of_others is None:
+    picture_moments, other_moments = metrics.moments(pictures), metrics.moments(others)
+    if picture_moments is None or other_moments is None:
         return torch.full((len(pictures), len(others)), math.nan, dtype=torch.double)
-    singles = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in of_pictures), strict=True)]
-    chunks = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in of_others), strict=True)]
+    singles = [metrics.Moments(*part) for part in zip(*(torch.split(part, 1) for part in picture_moments), strict=True)]
+    chunks = [metrics.Moments(*part) for part in zip(*(torch.split(part, CHUNK) for part in other_moments), strict=True)]
     return torch.stack([torch.cat([metrics.similarity(single, chunk) for chunk in chunks]) for single in singles])
 
 

@@ -50,8 +50,8 @@ def psnr(guess: Tensor, truth: Tensor) -> Tensor:
 def registered_psnr(guess: Tensor, truth: Tensor) -> Tensor:
     """Compute the PSNR (B,) at the best circular shift of the guess, never below plain `psnr`.
 
-    For networks whose gradient hardly depends on positions (convolutions, then a mean over all positions). The best shift s maximises the
-    cross-correlation sum_p guess[p - s] truth[p], and so minimises the squared error; an FFT computes all shifts at once.
+    It is for networks with a gradient that hardly depends on positions (convolutions, then a mean over all positions). The best shift s
+    maximises the cross-correlation sum_p guess[p - s] truth[p], and so minimises the squared error; an FFT computes all shifts at once.
     Source: "R-PSNR", Yin et al. 2021 (GradInversion), section 4, here without rotation and scale.
     """
     a, b = guess.double().clamp(0, 1), truth.double()

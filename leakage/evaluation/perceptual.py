@@ -51,7 +51,7 @@ class Perceptual:
 
     @torch.no_grad()
     def _features(self, x: Tensor) -> Tensor:
-        """Convert pictures (B, C, H, W) in [0, 1] to vectors (B, N) whose squared distance is LPIPS.
+        """Convert pictures (B, C, H, W) in [0, 1] to vectors (B, N); the squared distance of two vectors is their LPIPS.
 
         LPIPS = sum over layers l of the mean over positions of sum_c w_lc (u_lc - v_lc)^2; u and v are the features, of unit length at
         each position. Source: Zhang et al. 2018, equation 1; weights w of version 0.1.

@@ -43,7 +43,7 @@ KINDS = {
     "document": ("document",),
 }  # -> class names; the rest are photographs
 PHOTOGRAPH, XRAY = "photograph", "drawn X-ray"
-OLIVETTI = "faces/olivettifaces.mat"  # in the data folder, if somebody has put it there: 40 people, ten pictures each
+OLIVETTI = "faces/olivettifaces.mat"  # optional, in the data folder: 40 people, ten pictures each
 Shape = tuple[int, int, int]  # (C, H, W)
 
 

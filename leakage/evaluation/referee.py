@@ -1,4 +1,4 @@
-"""The referee: pairs the guesses of a run with the private pictures and scores them; costly scores seldom, or only at the end."""
+"""The referee pairs the guesses of a run with the private pictures and scores them; costly scores are rare, or only at the end."""
 
 import time
 from dataclasses import dataclass, field

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from leakage.spec.words import CUT_SHORT, LEAKS, MEANING, NOT_SHOWN, PARTLY, REC
 
 CLEAR, NEAR, SOME = 0.5, 0.3, 0.15  # fractions of the way to an exact copy
 COMPANY = 4  # one in this many pictures of a batch, and at least two, must pass both tests before these alone count
-ROOM = 1e-4  # a baseline whose SSIM or LPIPS is nearer than this to an exact copy counts as a copy
+ROOM = 1e-4  # a baseline with an SSIM or LPIPS nearer than this to that of an exact copy counts as a copy
 ROOM_MSE = 1e-6  # likewise for the mean squared error: 60 dB
 DISTANCES = {"rank_pixel": "by pixels", "rank_ssim": "by SSIM", "rank_lpips": "by LPIPS"}  # by which the line-up is ranked
 RULE = (
@@ -84,24 +84,15 @@ class Reference:
         return self.first(scores) & self.is_evidence(scores)
 
 
-class Clarity(NamedTuple):
-    """How clearly a guess shows its picture, as a sort key. The verdict describes the first picture of the batch with the largest key."""
+def clarity(weaker: int, way: float, rank: float) -> tuple[int, float]:
+    """Return how clearly a guess shows its picture, as a key to sort by: the strongest word comes last, then the closest picture.
 
-    word: int
-    """0 for the strongest word of the rule, then -1, -2 and -3: it decides first."""
-    closeness: float
-    """The way to an exact copy, less half of the mean rank: it decides between pictures of the same word."""
-
-    @classmethod
-    def of(cls, weaker: int, way: float, rank: float) -> "Clarity":
-        """Return the key of a picture.
-
-        Args:
-            weaker: the number of words of the rule that are stronger than the picture's word.
-            way: the way to an exact copy, from -1 to 1.
-            rank: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
-        """
-        return cls(word=-weaker, closeness=way - rank / 2)
+    Args:
+        weaker: the number of words of the rule that are stronger than the picture's word.
+        way: the way to an exact copy, from -1 to 1.
+        rank: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
+    """
+    return -weaker, way - rank / 2
 
 
 def nearer(scores: Scores, best: Scores) -> Tensor:
@@ -149,9 +140,9 @@ def verdict(scores: Scores, reference: Reference, *, cut_short: bool = False) ->
     nothing = CUT_SHORT if cut_short else NOT_SHOWN
     each = tuple(next((word for word, pictures in by_word.items() if pictures[index]), nothing) for index in range(len(fraction)))
     word = min(each, key=[*VERDICTS, CUT_SHORT].index)
-    near = reference.counting(scores).nan_to_num(reference.size).mean(0) / reference.size
+    mean_rank = reference.counting(scores).nan_to_num(reference.size).mean(0) / reference.size
     words, ways = [*by_word, nothing], fraction.nan_to_num(0).clamp(-1, 1)
-    keys = [Clarity.of(words.index(label), float(ways[index]), float(near[index])) for index, label in enumerate(each)]
+    keys = [clarity(words.index(label), float(ways[index]), float(mean_rank[index])) for index, label in enumerate(each)]
     clearest = keys.index(max(keys))
     numbers = ", ".join([standing(scores, reference, clearest), *closeness(scores, reference, clearest)])
     total, counts = len(fraction), [f"{int(pictures.sum())} {word}" for word, pictures in by_word.items() if bool(pictures.any())]
@@ -208,7 +199,7 @@ def closeness(scores: Scores, reference: Reference, picture: int) -> list[str]:
             which = f", {reference.names[name][picture]}" if name in reference.names else ""
             best = f"{reference.best[name][picture]:{form}}{unit}{which}"
             phrases.append(f"{name.upper()} {scores[name][picture]:{form}}{unit} (best baseline {best})")
-    return phrases + ["no SSIM, whose window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
+    return phrases + ["no SSIM: its window needs 7 pixels"] * bool(scores["ssim"].isnan().all())
 
 
 def unknown(like: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from small_problems import baselines_of, of_picture
 from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.pairing import pair
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Clarity, Reference, verdict, way
+from leakage.evaluation.verdict import DISTANCES, MEANING, RULE, Reference, clarity, verdict, way
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 from leakage.workers.private_pictures import load
@@ -67,7 +67,7 @@ def test_the_verdict_on_one_picture_obeys_its_rule_at_the_border(ssim: float, lp
     assert (found["rule"], found["meaning"]) == (RULE, MEANING[word])
     for how, rank in zip(DISTANCES.values(), ranks, strict=True):
         assert (f"{rank:g} {how}" in found["why"]) == (not math.isnan(rank))
-    assert ("no SSIM, whose window needs 7 pixels" in found["why"]) == math.isnan(ssim)
+    assert ("no SSIM: its window needs 7 pixels" in found["why"]) == math.isnan(ssim)
     assert ("LPIPS 0" in found["why"]) == (not math.isnan(lpips))
 
 
@@ -184,10 +184,10 @@ def test_the_key_of_the_clearest_picture_orders_as_the_weights_3_2_1_did() -> No
     """All words, ways in twentieths and places in fiftieths: neighbors in the order of the keys are in that of the weighted sum."""
     pictures = list(itertools.product(range(4), [step / 20 for step in range(-20, 21)], [place / 50 for place in range(51)]))
     weighed = {one: 3 - one[0] + one[1] / 4 - one[2] / 8 for one in pictures}
-    ordered = sorted(pictures, key=lambda one: Clarity.of(*one))
+    ordered = sorted(pictures, key=lambda one: clarity(*one))
     for lower, higher in itertools.pairwise(ordered):
         assert weighed[lower] <= weighed[higher] + 1e-12
-        if Clarity.of(*higher).closeness - Clarity.of(*lower).closeness > 1e-12 or higher[0] != lower[0]:
+        if clarity(*higher)[1] - clarity(*lower)[1] > 1e-12 or higher[0] != lower[0]:
             assert weighed[lower] < weighed[higher]
 
 
