@@ -1,4 +1,4 @@
-"""What a machine's owner may set, all by environment variables, each with a default that works."""
+"""The settings of a machine: environment variables, each with a default that works."""
 
 import math
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 from platformdirs import user_data_dir
 
 PACKAGE = Path(__file__).resolve().parent
-SITE = PACKAGE / "_site"  # where a wheel carries what a checkout has beside the package: app.py, pages, assets, .streamlit
-MACHINE = Path("/")  # below it lie proc and sys, where Linux says what a container may use
+SITE = PACKAGE / "_site"  # in a wheel, the files that a checkout has beside the package: app.py, pages, assets, .streamlit
+MACHINE = Path("/")  # the folder with proc and sys, in which Linux says what a container may use
 MEMORY_FRACTION = 0.7  # of the memory, for all slots together
 INSTALLED = SITE.is_dir()
 ROOT = SITE if INSTALLED else PACKAGE.parent
@@ -18,20 +18,20 @@ ROOT = SITE if INSTALLED else PACKAGE.parent
 
 @dataclass(frozen=True)
 class Settings:
-    """Read once per process by `settings()`."""
+    """The settings; `settings()` reads them from the environment."""
 
     home: Path  # LEAKAGE_HOME: runs, catalog, locks; default .leakage beside app.py, or the user's data folder when installed
     slots: int  # LEAKAGE_SLOTS: runs at the same time; default one per core, at most 4, or what fits the GPUs (docs/gpu.md)
     store_mb: int  # LEAKAGE_STORE_MB: the store never grows beyond this
     memory_mb: int  # LEAKAGE_MEMORY_MB: what one worker may allocate on a CPU; default 70 % of the memory here, shared by the slots
-    upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: after so many days a run with uploads is deleted, however it stands
+    upload_days: int = 7  # LEAKAGE_UPLOAD_DAYS: days after which a run with uploads is deleted, in whatever state it is
     max_waiting: int = 30  # LEAKAGE_MAX_WAITING: runs that one owner may have waiting or running
-    max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: ... and all owners together
-    owner_days: int = 30  # LEAKAGE_OWNER_DAYS: runs of owners who have not been here for so long are removed
+    max_waiting_all: int = 1000  # LEAKAGE_MAX_WAITING_ALL: runs that all owners together may have waiting or running
+    owner_days: int = 30  # LEAKAGE_OWNER_DAYS: days without a visit after which an owner's runs are removed
     ray: str = ""  # LEAKAGE_RAY: auto, or ray://host:10001: workers run on that cluster; default none: on this machine
-    ray_workers: int = 0  # LEAKAGE_RAY_WORKERS: workers there at most; default 0: as many as it has room for now
-    ray_per_gpu: int = 4  # LEAKAGE_RAY_PER_GPU: workers that share one of its GPUs
-    retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run whose worker is lost begins anew, once; else it fails
+    ray_workers: int = 0  # LEAKAGE_RAY_WORKERS: the most workers on the cluster; default 0: as many as it has room for now
+    ray_per_gpu: int = 4  # LEAKAGE_RAY_PER_GPU: workers that share a GPU of the cluster
+    retry_lost: bool = False  # LEAKAGE_RETRY_LOST: 1: a run begins anew, once, if its worker is lost; else it fails
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
     connections: int = 512  # LEAKAGE_CONNECTIONS: connections that one address may have open at a time; a named proxy may have any number
@@ -39,7 +39,7 @@ class Settings:
 
     @property
     def upload_life(self) -> str:
-        """How long uploads are kept, in words."""
+        """The time for which uploads are kept, in words."""
         return f"{self.upload_days} day{'s' * (self.upload_days > 1)}"
 
     @property
@@ -48,7 +48,7 @@ class Settings:
 
     @property
     def checkpoints(self) -> Path:
-        """What was trained here."""
+        """The folder of the models that were trained on this machine."""
         return self.home / "checkpoints"
 
     @property
@@ -64,7 +64,7 @@ class Settings:
 
 
 def settings() -> Settings:
-    """Return the current settings. Raises ValueError when a number is not one."""
+    """Return the current settings. Raises ValueError if the text of a number is not a whole number."""
 
     def number(name: str, default: int) -> int:
         value = os.environ.get(name, "")
@@ -100,33 +100,33 @@ def settings() -> Settings:
 
 
 def default_home() -> Path:
-    """Return the folder of runs unless LEAKAGE_HOME is set; an installed package, which updates replace, keeps them outside itself."""
+    """Return the home folder if LEAKAGE_HOME is not set: .leakage in a checkout, the user's data folder for an installed package."""
     return Path(user_data_dir("gradient-leakage-explorer", appauthor=False)) if INSTALLED else ROOT / ".leakage"
 
 
 def memory_fraction(slots: int) -> float:
-    """Return the fraction of a memory, of the machine or of its GPU, that one of so many slots may fill."""
+    """Return the fraction of the memory of the machine, or of its GPU, that one of `slots` slots may fill."""
     return MEMORY_FRACTION / slots
 
 
 def memory_bytes() -> int:
-    """Return the bytes of main memory that this process may use: those of the machine, or of its container."""
-    given = [int(text) for text in _limits("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
-    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *given])
+    """Return the bytes of main memory that this process may use: the memory of the machine, or the limit of its container if smaller."""
+    limits = [int(text) for text in _limits("memory", "memory.max", "memory.limit_in_bytes") if text.isdigit()]
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *limits])
 
 
 def cores() -> int:
-    """Return how many CPU cores this process may use: those that it sees, or the quota of its container if that is less, rounded up."""
-    seen = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Return the number of CPU cores that this process may use: the visible cores, or its container's quota if smaller, rounded up."""
+    visible = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [text.split() for text in _limits("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")]
-    given = [max(1, math.ceil(int(quota) / int(period))) for quota, period in quotas if quota.isdigit()]  # "max", or -1: no limit
-    return min([seen, *given])
+    limits = [max(1, math.ceil(int(quota) / int(period))) for quota, period in quotas if quota.isdigit()]  # "max", or -1: no limit
+    return min([visible, *limits])
 
 
 def _limits(controller: str, v2: str, *v1: str) -> Iterator[str]:
-    """Return what the control groups of this process and those around them say: the texts of file `v2`, or of the files `v1`.
+    """Yield the limits of the control groups of this process and of their parents: the text of the file `v2`, or of the files `v1`.
 
-    A container sees its own group as the root, whatever path it has outside: so every folder on the way is tried.
+    A container sees its group as the root, whatever path the group has outside, so every folder on the way is tried.
     """
     groups = MACHINE / "proc/self/cgroup"
     for line in groups.read_text().splitlines() if groups.exists() else ():

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from leakage.api.normalization import Constants
 from leakage.api.plugins import chosen
-from leakage.api.progress import Told
+from leakage.api.progress import ReportProgress
 from leakage.api.update_check import Update
 from leakage.engine.core import Attack, Defense, Protocol
 from leakage.engine.federation import Federation, ThreatModel
@@ -101,7 +101,7 @@ class AttackArguments(ClientArguments):
     update: Update | None = None
     image_shape: Shape | None = None
     batch_size: int | None = None
-    progress: bool | Told | None = None
+    progress: bool | ReportProgress | None = None
 
     @property
     def threat(self) -> ThreatModel:

@@ -51,9 +51,9 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     y = torch.tensor(last.labels, device=seen.device) if seen.granted.labels is None else seen.granted.labels
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
-    found = UpdateFit(distance, cosine, length, batch_norm)
+    fit = UpdateFit(distance, cosine, length, batch_norm)
     if not arrival.arguments.federation.adaptive:
-        return found  # a naive attacker declares nothing
+        return fit  # a naive attacker declares nothing
     federation = arrival.arguments.federation
     plain = not federation.protections and not federation.aggregation.is_aggregation
     warnings, better = contradictions(seen, arrival) if plain else [], dict[str, float]()
@@ -85,11 +85,11 @@ def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
     """
     if arrival.arguments.federation.protocol.id not in ("fedsgd", "fedavg"):  # other protocols add to the gradient of the loss
         return []
-    found = _rank_words(seen, arrival)
+    sentences = _rank_words(seen, arrival)
     if client_loss(seen.model) == "cross-entropy":
         with suppress(ValueError):  # no linear layer makes the logits
-            found += _head_words(head(seen), seen, arrival)
-    return found
+            sentences += _head_words(head(seen), seen, arrival)
+    return sentences
 
 
 def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
@@ -166,9 +166,9 @@ def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
 def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, float]:
     """Return relative distance, cosine and relative length of the update that pictures x with labels y would have made."""
     replayed, arrived = ({name: g.detach() for name, g in update.items()} for update in (seen.gradient(x, y), seen.as_gradient()))
-    found = gradient_distances(replayed, arrived)
+    distances = gradient_distances(replayed, arrived)
     long, short = (sqrt(sum(float(update[name].double().square().sum()) for name in arrived)) for update in (replayed, arrived))
-    return found["relative_l2"], 1 - found["cosine"], long / short
+    return distances["relative_l2"], 1 - distances["cosine"], long / short
 
 
 def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, float]:
@@ -181,16 +181,16 @@ def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, fl
     if stores_statistics(arrival.model):
         other = next(mode for mode in MODES if mode != batch_norm)
         tries["with the statistics of the batch" if other == "batch" else "with the stored statistics of BatchNorm"] = (other, False)
-    found: dict[str, float] = {}
+    better: dict[str, float] = {}
     for words, (mode, turned) in tries.items():
         try:
             cosine = 1 - arrival.short_search(mode, negated=turned)["cosine"]
         except ValueError:
             continue
-        left = sqrt(max(0.0, 1 - cosine**2)) if cosine > 0 else 1.0
-        if left < HALF * angle:
-            found[words] = left
-    return found
+        distance = sqrt(max(0.0, 1 - cosine**2)) if cosine > 0 else 1.0
+        if distance < HALF * angle:
+            better[words] = distance
+    return better
 
 
 def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:

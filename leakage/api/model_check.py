@@ -37,23 +37,23 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
     """
     check_parameters(model, x)
     with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-        own = copied(model)
-        if not any(True for _ in own.parameters()):
+        copy = copied(model)
+        if not any(True for _ in copy.parameters()):
             raise ValueError("The model has no parameter that is trained: a client would send nothing. Unfreeze some layers.")
         if normalization is not None:
             mean, std = (part.to(x.device, x.dtype) for part in constants_of(normalization, x.shape[1]))
-            normalise_input(own, mean, std)
-        before = {name: value.detach().clone() for name, value in own.named_parameters()}
-        _keep_input(own, x)
-        logits = outputs(own, x)
-        _check_kept(own, before)
+            normalise_input(copy, mean, std)
+        before = {name: value.detach().clone() for name, value in copy.named_parameters()}
+        _keep_input(copy, x)
+        logits = outputs(copy, x)
+        _check_kept(copy, before)
         check_reached(model, logits)
         if not logits.requires_grad:
             raise ValueError("The logits do not depend on the model's parameters in a way that can be differentiated. Do not detach them.")
-        _freeze_unused(own, logits)
-        _check_steady(own, x)
-        set_capabilities(own, probed(own, x))
-    return own
+        _freeze_unused(copy, logits)
+        _check_steady(copy, x)
+        set_capabilities(copy, probed(copy, x))
+    return copy
 
 
 def outputs(model: nn.Module, x: Tensor) -> Tensor:
@@ -160,20 +160,20 @@ def _check_steady(model: nn.Module, x: Tensor) -> None:
         raise ValueError("The model draws from torch's random numbers, or seeds them, also in eval mode: take that out of its forward.")
 
 
-def _equal(one: Tensor, other: Tensor) -> bool:
+def _equal(first: Tensor, second: Tensor) -> bool:
     """Return whether two tensors hold the same numbers; NaN equals NaN."""
-    return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
+    return first.shape == second.shape and bool(((first == second) | ((first != first) & (second != second))).all())
 
 
 def _answers(model: nn.Module, x: Tensor) -> list[tuple[str, nn.Module, Tensor]]:
     """Return name, layer and output tensor of every call of a layer, inner layers before the layers that contain them."""
-    found: list[tuple[str, nn.Module, Tensor]] = []
+    answers: list[tuple[str, nn.Module, Tensor]] = []
 
     def note(name: str) -> Callable[..., None]:
-        return lambda layer, _given, out: found.append((name, layer, out.clone())) if isinstance(out, Tensor) else None
+        return lambda layer, _given, out: answers.append((name, layer, out.clone())) if isinstance(out, Tensor) else None
 
     with ExitStack() as hooks:
         for name, layer in model.named_modules():
             hooks.enter_context(layer.register_forward_hook(note(name)))
         model(x)
-    return found
+    return answers

@@ -40,21 +40,21 @@ def copied(model: nn.Module) -> nn.Module:
                 f"{layer_name(name, layer)} is TorchScript, which cannot be copied with other weights. Give the nn.Module itself."
             )
     try:
-        own = copy.deepcopy(model, _detached(model))
+        result = copy.deepcopy(model, _detached(model))
     except MODEL_ERRORS as error:
         raise ValueError(
             f"The model cannot be copied ({first_line(error)}). Take out what it keeps beside its layers, or build it anew."
         ) from None
     try:
-        own = _unwrapped(own).eval().requires_grad_(True)
+        result = _unwrapped(result).eval().requires_grad_(True)
     except MODEL_ERRORS as error:
         raise ValueError(
             f"The model cannot be put into eval mode ({first_line(error)}). Let eval() set `training`, and do no more."
         ) from None
     for name, value in model.named_parameters():
         if not value.requires_grad:
-            freeze(own, name)
-    return own
+            freeze(result, name)
+    return result
 
 
 def again(model: nn.Module) -> nn.Module:
@@ -100,36 +100,36 @@ def freeze(model: nn.Module, name: str) -> None:
 def check_reached(model: nn.Module, logits: Tensor) -> None:
     """Raise ValueError where the logits of a copy depend on the original's parameters, by a closure that was not copied."""
     names = {id(value): name for name, value in model.named_parameters()}
-    left, met = [logits.grad_fn], set[Any]()
-    while left:
-        step = left.pop()
-        if step is None or step in met:
+    remaining, visited = [logits.grad_fn], set[Any]()
+    while remaining:
+        step = remaining.pop()
+        if step is None or step in visited:
             continue
-        met.add(step)
+        visited.add(step)
         name = names.get(id(getattr(step, "variable", None)))
         if name:
             raise ValueError(
                 f"The model reaches its parameter {name} through a function that cannot be copied with it (a lambda, a closure or a hook). "
                 "Let forward reach it through self."
             )
-        left += [following for following, _ in step.next_functions]
+        remaining += [following for following, _ in step.next_functions]
 
 
 def _detached(model: nn.Module) -> dict[int, Any]:
     """Return a memo for deepcopy: non-leaf tensors that layers store, by id, without their graph, which torch cannot copy."""
     memo: dict[int, Any] = {}
-    left, met = list(chain.from_iterable(vars(layer).values() for layer in model.modules())), set[int]()
-    while left:
-        value = left.pop()
-        if id(value) in met:
+    remaining, visited = list(chain.from_iterable(vars(layer).values() for layer in model.modules())), set[int]()
+    while remaining:
+        value = remaining.pop()
+        if id(value) in visited:
             continue
-        met.add(id(value))
+        visited.add(id(value))
         if isinstance(value, Tensor) and not value.is_leaf:
             memo[id(value)] = value.detach().clone()
         elif isinstance(value, list | tuple):
-            left += value
+            remaining += value
         elif isinstance(value, dict):
-            left += value.values()
+            remaining += value.values()
     return memo
 
 

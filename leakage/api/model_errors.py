@@ -17,13 +17,13 @@ def first_line(error: Exception) -> str:
 def failing_layer(model: nn.Module, error: Exception) -> str | None:
     """Return name and type of the innermost layer that raised the error; None where no layer of the model is in its traceback."""
     named = {id(layer): name for name, layer in model.named_modules()}
-    found, trace = None, error.__traceback__
+    innermost, trace = None, error.__traceback__
     while trace is not None:
         layer = trace.tb_frame.f_locals.get("self")
         if isinstance(layer, nn.Module) and id(layer) in named:
-            found = layer_name(named[id(layer)], layer)
+            innermost = layer_name(named[id(layer)], layer)
         trace = trace.tb_next
-    return found
+    return innermost
 
 
 def layer_name(name: str, layer: nn.Module) -> str:

@@ -31,27 +31,27 @@ def probed(model: nn.Module, x: Tensor) -> Capabilities:
     rewriting = TwiceDifferentiable()
     with torch.no_grad(), rewriting:
         model(x)
-    found = Capabilities(vectorised=False, channels_last=False, rewritten=rewriting.met)
-    set_capabilities(model, found)
+    preliminary = Capabilities(vectorised=False, channels_last=False, rewritten=rewriting.met)
+    set_capabilities(model, preliminary)
     fixed = why_fixed(model, x)
-    return Capabilities(not fixed and vectorises(model, x), keeps_channels_last(model, x), found.rewritten, fixed)
+    return Capabilities(not fixed and vectorises(model, x), keeps_channels_last(model, x), preliminary.rewritten, fixed)
 
 
 def vectorises(model: nn.Module, x: Tensor) -> bool:
     """Return whether `torch.func.vmap` computes several guesses at once, with the same numbers as each guess alone."""
     stateless = StatelessModel(model)
-    own = {name: value.detach() for name, value in model.named_parameters()}
-    weights = {name: torch.stack([value, OTHER * value]).requires_grad_() for name, value in own.items()}
+    values = {name: value.detach() for name, value in model.named_parameters()}
+    weights = {name: torch.stack([value, OTHER * value]).requires_grad_() for name, value in values.items()}
     pictures = torch.stack([x.detach(), 1 - x.detach()])
     try:
         with warnings.catch_warnings():
             # vmap warns if it would compute the guesses one after the other
             warnings.filterwarnings("error", "There is a performance drop")
-            both = vmap(stateless)(weights, pictures)
-            alone = [stateless({name: value[lane] for name, value in weights.items()}, pictures[lane]) for lane in range(2)]
+            batched = vmap(stateless)(weights, pictures)
+            single = [stateless({name: value[lane] for name, value in weights.items()}, pictures[lane]) for lane in range(2)]
     except (*MODEL_ERRORS, UserWarning):
         return False
-    return all(_close(one, other) for one, other in zip(both, alone, strict=True))
+    return all(_close(first, second) for first, second in zip(batched, single, strict=True))
 
 
 def why_fixed(model: nn.Module, x: Tensor) -> str:
@@ -65,12 +65,12 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
             value.mul_(OTHER)
     weights = {name: value.detach().clone().requires_grad_() for name, value in loaded.named_parameters()}
     try:
-        expected, found = _gradient(loaded, x), _gradient(model, x, weights)
+        expected, actual = _gradient(loaded, x), _gradient(model, x, weights)
     except MODEL_ERRORS:  # the model cannot be computed with these weights: that says nothing of other weights
         return ""
     # a gradient that is 0 by construction has the length of a rounding error
     noise = ROUNDING * max(float(value.norm()) for value in expected.values())
-    apart = {name: float((found[name] - value).norm()) for name, value in expected.items() if not _close(found[name], value)}
+    apart = {name: float((actual[name] - value).norm()) for name, value in expected.items() if not _close(actual[name], value)}
     wrong = [name for name, distance in apart.items() if distance > noise]  # NaN is not greater, and counts as no difference
     if not wrong:
         return ""
@@ -89,7 +89,7 @@ def keeps_channels_last(model: nn.Module, x: Tensor) -> bool:
         plain, other = _gradient(model, x), _gradient(moved, x)
     except MODEL_ERRORS:
         return False
-    if any(not _close(one, other[name]) for name, one in plain.items()):
+    if any(not _close(value, other[name]) for name, value in plain.items()):
         return False
     return _twice(moved, x) is None or _twice(model, x) is not None
 
@@ -105,12 +105,14 @@ def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = N
     copied = pictures * 1  # a forward may change the pictures in place
     logits = stateless.with_own_weights(copied) if weights is None else stateless(weights, copied)
     y = torch.arange(len(x), device=x.device) % logits.shape[1]
-    held = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
-    found = torch.autograd.grad(F.cross_entropy(logits, y), list(held.values()), allow_unused=True)
-    gradients = {name: torch.zeros_like(held[name]) if gradient is None else gradient for name, gradient in zip(held, found, strict=True)}
+    inputs = (dict(model.named_parameters()) if weights is None else weights) | {"the pictures": pictures}
+    derivatives = torch.autograd.grad(F.cross_entropy(logits, y), list(inputs.values()), allow_unused=True)
+    gradients = {
+        name: torch.zeros_like(inputs[name]) if gradient is None else gradient for name, gradient in zip(inputs, derivatives, strict=True)
+    }
     return gradients | {"the logits": logits.detach()}
 
 
-def _close(one: Tensor, other: Tensor) -> bool:
-    one, other = one.detach(), other.detach()
-    return float((one - other).norm()) <= CLOSE * float(other.norm()) + torch.finfo(other.dtype).tiny
+def _close(value: Tensor, reference: Tensor) -> bool:
+    value, reference = value.detach(), reference.detach()
+    return float((value - reference).norm()) <= CLOSE * float(reference.norm()) + torch.finfo(reference.dtype).tiny

@@ -94,21 +94,23 @@ class Result:
         return f"Result({came}{proved}{loss}, {self.seconds:.1f} s){warned}"
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(first: object, second: object) -> bool:
     """Return whether two values are equal in every part: tensors entry by entry; NaN equals NaN."""
-    if isinstance(one, Tensor) and isinstance(other, Tensor):
+    if isinstance(first, Tensor) and isinstance(second, Tensor):
         return (
-            one.shape == other.shape and one.dtype == other.dtype and bool(torch.isclose(one, other, rtol=0, atol=0, equal_nan=True).all())
+            first.shape == second.shape
+            and first.dtype == second.dtype
+            and bool(torch.isclose(first, second, rtol=0, atol=0, equal_nan=True).all())
         )
-    if type(one) is not type(other):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_equal, one, other))
-    if is_dataclass(one) and not isinstance(one, type):
-        return all(_equal(getattr(one, part.name), getattr(other, part.name)) for part in fields(one))
-    return one == other or (isinstance(one, float) and one != one and other != other)
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        return first.keys() == second.keys() and all(_equal(first[name], second[name]) for name in first)
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        return len(first) == len(second) and all(map(_equal, first, second))
+    if is_dataclass(first) and not isinstance(first, type):
+        return all(_equal(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
+    return first == second or (isinstance(first, float) and first != first and second != second)
 
 
 class AttackRun:
@@ -174,12 +176,12 @@ class AttackRun:
             seconds=time.perf_counter() - self._began,
         )
 
-    def _result_of(self, update: UpdateReading, **found: Any) -> Result:
+    def _result_of(self, update: UpdateReading, **results: Any) -> Result:
         """Return a Result of what was found; the fields that are those of every Result of this run are filled in."""
         seen, loss = self._seen, client_loss(self._seen.model)
         words, privacy = loss if isinstance(loss, str) else loss.title, privacy_budget(self._federation, seen.received.weights)
-        kept: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": words, "privacy": privacy}
-        return Result(update=update, **kept, **found)
+        common: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": words, "privacy": privacy}
+        return Result(update=update, **common, **results)
 
     def _summary(self) -> Result:
         last = self._last

@@ -35,12 +35,12 @@ def plugin(name: str, **fields: float | bool | str) -> Any:
     if not kinds:
         known = "; ".join(f"{kind}: {', '.join(ids(kind))}" for kind in BASES)
         raise ValueError(f"There is no plug-in {name!r}. There are {known}.")
-    own, fields = load(kinds[0], name), fields_today(name, fields)
-    names = [field.name for field in described(own)]
+    cls, fields = load(kinds[0], name), fields_today(name, fields)
+    names = [field.name for field in described(cls)]
     strange = [field for field in fields if field not in names]
     if strange:
         raise TypeError(f"{name} has no field {strange[0]!r}. Its fields are {', '.join(names) or 'none'}.")
-    return own(**fields)
+    return cls(**fields)
 
 
 def chosen(kind: str, given: object) -> Any:

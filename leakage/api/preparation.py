@@ -30,8 +30,8 @@ def prepare_batch(arguments: ClientArguments, model: nn.Module, x: Tensor, y: Te
     """
     x = input_check.pictures(x)
     x = x.to(next((value.dtype for value in module_of(model).parameters()), x.dtype))
-    own = prepared(model, x, arguments.normalization)
-    logits = outputs(own, x)
+    prepared_model = prepared(model, x, arguments.normalization)
+    logits = outputs(prepared_model, x)
     num_classes, loss = logits.shape[1], custom_loss(arguments.loss, logits.shape[1])
     members = arguments.federation.aggregation.members
     if len(x) % members:
@@ -39,8 +39,8 @@ def prepare_batch(arguments: ClientArguments, model: nn.Module, x: Tensor, y: Te
     y = input_check.labels(y, x, num_classes, custom=loss is not None)
     if loss:
         check_loss(loss, logits, y)
-        set_loss(own, loss)
-    return own, x, y, num_classes
+        set_loss(prepared_model, loss)
+    return prepared_model, x, y, num_classes
 
 
 def check_fit(model: nn.Module, attacker: Attack, seen: Observation, x: Tensor) -> None:

@@ -10,7 +10,7 @@ from leakage.engine.core import Attack
 from leakage.engine.plugin import described
 from leakage.evaluation.referee import Frame
 
-Told = Callable[[int, int | None, float], object]  # (step, steps, loss)
+ReportProgress = Callable[[int, int | None, float], object]  # (step, steps, loss)
 PAUSE = 0.1  # least seconds between two calls
 NO_BAR = "progress=True draws its bar with tqdm, which is not installed. Install tqdm, or give a function of (step, steps, loss)."
 
@@ -24,7 +24,7 @@ class AttackProgress:
         steps: largest number of optimiser steps of the attack; None where it is unknown.
     """
 
-    tell: Told
+    tell: ReportProgress
     steps: int | None
     due: float = field(default=-math.inf, init=False)
 
@@ -72,7 +72,7 @@ def progress_of(given: object, attack: Attack) -> AttackProgress | None:
 
     Args:
         given: a function of (step, steps, loss); True: a bar; False or None: nothing.
-        attack: the attack whose steps are counted.
+        attack: the attack; its steps are counted.
     """
     if given is None or given is False:
         return None

@@ -40,8 +40,8 @@ def reading(seen: Observation) -> UpdateReading:
     gradient = seen.as_gradient()
     labels, rule, certainty = None, "", None
     try:
-        found = recover(seen)
-        labels, rule, certainty = found.labels.tolist(), found.rule, found.certainty
+        recovered = recover(seen)
+        labels, rule, certainty = recovered.labels.tolist(), recovered.rule, recovered.certainty
     except MODEL_ERRORS as error:  # no linear layer makes the logits, or a rule does not fit them: a report must not fail the attack
         rule = str(error) if isinstance(error, ValueError) else f"The labels could not be read from this update ({first_line(error)})."
     matrices = {name: value.detach() for name, value in gradient.items() if value.dim() == 2}

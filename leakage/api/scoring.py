@@ -64,10 +64,10 @@ def score(guess: Tensor, x: Tensor, *, seed: int = 1) -> Scores:
         raise ValueError(f"Guesses and pictures must have one shape; got {tuple(guess.shape)} and {tuple(x.shape)}.")
     baselines = make_baselines([OWN], x, torch.zeros(len(x), dtype=torch.long), seed=seed)
     order = pair(guess, x)
-    found = measure(guess[order], x, baselines.lineup, baselines.perceptual)
+    measured = measure(guess[order], x, baselines.lineup, baselines.perceptual)
     return Scores(
-        scores=listed(found, baselines.reference),
+        scores=listed(measured, baselines.reference),
         baselines=baselines.scores,
-        verdict=verdict(found, baselines.reference),
+        verdict=verdict(measured, baselines.reference),
         order=order.tolist(),
     )

@@ -34,7 +34,7 @@ def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
         return
     with stateless.computing():
         for call in _calls(model, x):
-            if call.name and (own := _layer_twice(call)) is not None and (own == CUT) == (why == CUT):
+            if call.name and (cause := _layer_twice(call)) is not None and (cause == CUT) == (why == CUT):
                 raise ValueError(NO_SECOND.format(layer_name(call.name, call.layer), why))
     raise ValueError(NO_SECOND.format(layer_name("", model), why))
 
@@ -43,10 +43,10 @@ def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tens
     """Return why a function of x cannot be differentiated twice; None where it can."""
     x = x.detach().clone().requires_grad_()
     try:
-        made = function(x)
-        if not made.requires_grad:
+        result = function(x)
+        if not result.requires_grad:
             return CUT
-        first = torch.autograd.grad(made, [x, *leaves], create_graph=True, allow_unused=True)
+        first = torch.autograd.grad(result, [x, *leaves], create_graph=True, allow_unused=True)
         length = torch.stack(
             [gradient.square().sum() for gradient in first if gradient is not None and gradient.requires_grad] or [x.sum() * 0]
         ).sum()

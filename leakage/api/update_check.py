@@ -27,11 +27,11 @@ class _Names:
         self.parameters = dict(model.named_parameters()) | sent
         self.trained = [name for name, value in self.parameters.items() if value.requires_grad]
         self.sent, self.state = list(sent), list(model.state_dict())
-        own = {value: name for name, value in model.named_parameters()}
+        main_names = {value: name for name, value in model.named_parameters()}
         self._called: dict[str, str] = {}
         for name, value in model.named_parameters(remove_duplicate=False):
             for called in (name, _bare(name)):
-                self._called.setdefault(called, own[value])
+                self._called.setdefault(called, main_names[value])
         self._called |= {name: name for name in sent}  # a defense may have put layers into the model
         self._passed = {_bare(name) for name, _ in model.named_buffers(remove_duplicate=False)}
 
@@ -51,16 +51,16 @@ class _Names:
         if all(name in self for name in given):
             return {name: name for name in given}
         first = next(name for name in given if name not in self)
-        for own in self._called:
-            if first.endswith(f".{own}"):
-                short = first[: -len(own)]
-                found = {name: name.removeprefix(short) for name in given}
-            elif own.endswith(f".{first}"):
-                found = {name: own[: -len(first)] + name for name in given}
+        for known in self._called:
+            if first.endswith(f".{known}"):
+                short = first[: -len(known)]
+                renamed = {name: name.removeprefix(short) for name in given}
+            elif known.endswith(f".{first}"):
+                renamed = {name: known[: -len(first)] + name for name in given}
             else:
                 continue
-            if all(name in self for name in found.values()):
-                return found
+            if all(name in self for name in renamed.values()):
+                return renamed
         return {name: name for name in given}
 
 
@@ -76,7 +76,7 @@ def update_of(update: object, model: nn.Module, sent: Params) -> Params:
         sent: the parameters that a client sends, by name.
     """
     names = _Names(model, sent)
-    found: dict[str, object] = {}
+    tensors: dict[str, object] = {}
     given = _by_name(update, names)
     known = names.unprefixed(list(given))
     for called, value in given.items():
@@ -85,11 +85,11 @@ def update_of(update: object, model: nn.Module, sent: Params) -> Params:
             raise ValueError(_other(names, f"has no parameter {called!r}"))
         if names.is_passed(name) and name not in names.parameters:
             continue
-        found.setdefault(names.parameter(name), value)
-    missing = [name for name in sent if name not in found]
+        tensors.setdefault(names.parameter(name), value)
+    missing = [name for name in sent if name not in tensors]
     if missing:
         raise ValueError(_other(names, f"has the parameter {missing[0]!r}, which the update lacks"))
-    return {name: _tensor(name, found[name], weight) for name, weight in sent.items()}
+    return {name: _tensor(name, tensors[name], weight) for name, weight in sent.items()}
 
 
 def _by_name(update: object, names: _Names) -> dict[str, object]:

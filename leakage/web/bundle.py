@@ -39,21 +39,21 @@ def bundle(scripts: Scripts, entry: str) -> str:
     """Bundle the module `entry` and all that it imports into one script. Raises ValueError naming file and line of what it cannot parse."""
     modules = {name: _taken_apart(name, scripts.files[name].decode()) for name in scripts.closure(entry)}
     try:
-        order = [*TopologicalSorter({name: one.imports for name, one in modules.items()}).static_order()]
+        order = [*TopologicalSorter({name: module.imports for name, module in modules.items()}).static_order()]
     except CycleError as error:
         raise ValueError(f"{' imports '.join(error.args[1])}: modules that import each other cannot be bundled.") from None
-    number = {name: place for place, name in enumerate(order)}
+    number = {name: index for index, name in enumerate(order)}
     parts = []
     for name in order:
         for other, pairs in modules[name].imports.items():
             if missing := [there for there, _ in pairs if there not in modules[other].exports]:
                 raise ValueError(f"{name}: {other} exports no {', '.join(missing)}.")
-        asked = [
+        imports = [
             f"const {{ {', '.join(there if there == here else f'{there}: {here}' for there, here in pairs)} }} = $${number[other]};\n"
             for other, pairs in modules[name].imports.items()
         ]
         answer = f"return {{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
-        parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(asked)}{modules[name].body.strip()}\n{answer}\n}})();\n")
+        parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(imports)}{modules[name].body.strip()}\n{answer}\n}})();\n")
     return "(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n"
 
 
@@ -103,27 +103,27 @@ def code_of(text: str) -> str:
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Split the script into pieces, each with whether it is code."""
-    place, value, template = 0, False, False
+    position, value, template = 0, False, False
     braces: list[int] = []  # for every template that we are in the middle of: how many braces are open in its ${}
-    while place < len(text):
-        found = TEMPLATE.match(text, place) if template else None if value else PATTERN.match(text, place)
-        if found:
-            value = not found[0].endswith("${")
+    while position < len(text):
+        match = TEMPLATE.match(text, position) if template else None if value else PATTERN.match(text, position)
+        if match:
+            value = not match[0].endswith("${")
             if template and not value:
                 braces.append(0)
             template = False
-            yield found[0], False
+            yield match[0], False
         else:
-            found = TOKEN.match(text, place)
-            assert found
-            if found["sign"] == "`":
+            match = TOKEN.match(text, position)
+            assert match
+            if match["sign"] == "`":
                 template = True
-            elif found["sign"] == "}" and braces and not braces[-1]:
+            elif match["sign"] == "}" and braces and not braces[-1]:
                 braces.pop()
                 template = True
-            elif found["sign"] in ("{", "}") and braces:
-                braces[-1] += 1 if found["sign"] == "{" else -1
-            if not found["blank"]:
-                value = bool(found["string"]) or (found["word"] or "") not in {*NO_VALUE, ""} or found["sign"] in (")", "]", "}")
-            yield found[0], bool(found["word"] or found["sign"]) and not template
-        place = found.end()
+            elif match["sign"] in ("{", "}") and braces:
+                braces[-1] += 1 if match["sign"] == "{" else -1
+            if not match["blank"]:
+                value = bool(match["string"]) or (match["word"] or "") not in {*NO_VALUE, ""} or match["sign"] in (")", "]", "}")
+            yield match[0], bool(match["word"] or match["sign"]) and not template
+        position = match.end()

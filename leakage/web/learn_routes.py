@@ -29,7 +29,7 @@ NO_CACHE = {"Cache-Control": "no-cache"}
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 COMPRESSED = [Middleware(GZipMiddleware)]  # text and columns of numbers shrink to a third
 SLIDES = {"png": png, "gif": gif}
-FILMS = ("runs", "grids")  # folders below assets/lessons/ whose pictures the page fetches
+FILMS = ("runs", "grids")  # folders below assets/lessons/ from which the page fetches pictures
 
 
 class LearnRoutes:

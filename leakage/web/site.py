@@ -72,7 +72,7 @@ def write_manifest(out: Path, digests: Mapping[str, str]) -> None:
 
 
 def delete_unchanged(out: Path, name: str, digest: str) -> None:
-    """Delete a file whose SHA-256 is still `digest`, and the folders that become empty; leave a changed file or a link in place."""
+    """Delete a file if its SHA-256 is still `digest`, and the folders that become empty; leave a changed file or a link in place."""
     path = out / name
     if not path.is_file() or path.is_symlink() or _sha256(path.read_bytes()) != digest:
         return

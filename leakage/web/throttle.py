@@ -6,7 +6,7 @@ from collections import OrderedDict, deque
 MINUTE = 60.0
 PER_ADDRESS = 10  # not fewer, because a whole class often shares one address
 IN_ALL = 60
-MAX_ADDRESSES = 10_000  # addresses whose wrong passwords are remembered
+MAX_ADDRESSES = 10_000  # addresses for which wrong passwords are remembered
 
 
 class Throttle:

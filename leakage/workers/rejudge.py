@@ -1,4 +1,4 @@
-"""Verdicts of recordings, judged anew without playing an attack: `python -m leakage record --verdicts`, for after a change of the rule."""
+"""New verdicts for recordings after a change of the rule, without computing an attack again: `python -m leakage record --verdicts`."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -26,12 +26,16 @@ from leakage.workers.adapter import origins
 from leakage.workers.private_pictures import load
 
 EACH = {"psnr_each": "psnr", "ssim_each": "ssim", "lpips_each": "lpips"}
-Told = dict[str, JsonValue]
+VerdictOfFrame = dict[str, JsonValue]
 log = logging.getLogger(__name__)
 
 
 def rejudge(only: Sequence[str]) -> None:
-    """Write the verdicts of recordings anew, of all or of those named, and log each final word that changes. Raises SpecError."""
+    """Judge recordings again, write their verdicts, and log each final word that changes. Raises SpecError for an unknown name.
+
+    Args:
+        only: the names of the recordings; empty: all.
+    """
     everything = [*plan().runs, *plan().grids]
     if unknown_names := [name for name in only if name not in everything]:
         raise SpecError(f"There is no recording by the name of {unknown_names[0]!r}; expected are {', '.join(everything)}.")
@@ -54,70 +58,70 @@ def _log(name: str, before: str, after: str) -> None:
 
 
 def _run(name: str, run: RunRecording) -> RunRecording:
-    x, held = _held(run.experiment)
+    x, baselines = _private_and_baselines(run.experiment)
     end = run.end
     assert end.answer is not None  # what is recorded came to a picture
     scores = end.scores.model_dump()
-    found = {ours: _column(scores[theirs], x) for theirs, ours in EACH.items()} | {
+    measured = {metric: _column(scores[key], x) for key, metric in EACH.items()} | {
         distance: _column(scores[distance], x) for distance in DISTANCES if scores[distance] is not None
     }
     cut_short = end.ending is not None and end.ending.how != "answer"
-    final = verdict(found, held.reference, cut_short=cut_short)
-    picked = {end.answer: float(held.reference.identified(found).double().mean())}
-    told: dict[int, Told] = {end.answer: {"word": final["word"], "why": final["why"]}}
+    final = verdict(measured, baselines.reference, cut_short=cut_short)
+    picked = {end.answer: float(baselines.reference.identified(measured).double().mean())}
+    verdicts: dict[int, VerdictOfFrame] = {end.answer: {"word": final["word"], "why": final["why"]}}
     pictures = recordings.pictures_of(name)[1:] if len(x) > 1 else []
-    shown = dict(zip(run.film.places, pictures, strict=True)) if pictures else {}
-    for place, ssim in enumerate(run.columns["ssim"]):
-        if place == end.answer or ssim is None:
+    pictures_by_index = dict(zip(run.film.places, pictures, strict=True)) if pictures else {}
+    for index, ssim in enumerate(run.columns["ssim"]):
+        if index == end.answer or ssim is None:
             continue
-        quick = _alone(run, place, x) if len(x) == 1 else _of_film(shown.get(place), x, held)
+        quick = _single(run, index, x) if len(x) == 1 else _batch(pictures_by_index.get(index), x, baselines)
         if quick:
-            word = verdict(quick, held.reference)
-            told[place] = {"word": word["word"], "why": word["why"]}
-            picked[place] = float(held.reference.identified(quick).double().mean())
+            word = verdict(quick, baselines.reference)
+            verdicts[index] = {"word": word["word"], "why": word["why"]}
+            picked[index] = float(baselines.reference.identified(quick).double().mean())
     before = run.columns.get("identified")
     columns = dict(run.columns)
     if before:
-        columns["identified"] = tuple(picked.get(place, value) for place, value in enumerate(before))
+        columns["identified"] = tuple(picked.get(index, value) for index, value in enumerate(before))
     kept_scores = {**_dict(run.result["scores"]), "identified": picked[end.answer]}
     result = {**run.result, "scores": kept_scores, "verdict": {key: _plain(value) for key, value in final.items() if key != "rule"}}
-    return run.model_copy(update={"columns": columns, "verdicts": tuple(_where_it_changes(told)), "rule": RULE, "result": result})
+    return run.model_copy(update={"columns": columns, "verdicts": tuple(_where_it_changes(verdicts)), "rule": RULE, "result": result})
 
 
-def _alone(run: RunRecording, place: int, x: Tensor) -> dict[str, Tensor]:
-    """Return what was measured of one picture on the way: its rank is that by pixels, where that counts."""
-    psnr, ssim, rank = (_column([run.columns[name][place]], x) for name in ("psnr", "ssim", "rank"))
+def _single(run: RunRecording, index: int, x: Tensor) -> dict[str, Tensor]:
+    """Return the stored PSNR, SSIM and pixel rank of a frame of a run with one picture; x are the private pictures."""
+    psnr, ssim, rank = (_column([run.columns[name][index]], x) for name in ("psnr", "ssim", "rank"))
     return {"psnr": psnr, "ssim": ssim, "lpips": unknown(psnr), "rank_pixel": rank}
 
 
-def _of_film(shown: Pixels | None, x: Tensor, held: Baselines) -> dict[str, Tensor] | None:
-    """Measure a batch from its kept pictures; return None where they were not kept."""
-    if shown is None:
+def _batch(pictures: Pixels | None, x: Tensor, baselines: Baselines) -> dict[str, Tensor] | None:
+    """Measure the guess of a batch from its recorded pictures; return None if the recording does not have them."""
+    if pictures is None:
         return None
-    guess = _tensor(shown, x)
+    guess = _tensor(pictures, x)
     psnr = metrics.psnr(guess, x)
-    return {"psnr": psnr, "ssim": metrics.ssim(guess, x), "lpips": unknown(psnr), "rank_pixel": pixel_ranks(guess, x, held.lineup)}
+    return {"psnr": psnr, "ssim": metrics.ssim(guess, x), "lpips": unknown(psnr), "rank_pixel": pixel_ranks(guess, x, baselines.lineup)}
 
 
 def _grid(name: str, grid: GridRecording, film: bytes) -> GridRecording:
     planned, rows = planned_grid(name), recordings.rows_of(film, grid.film.side, grid.film.batch)
     cells = []
     for cell in grid.cells:
-        x, held = _held(planned.experiment(cell.choice))
-        eye = held.perceptual if "LPIPS" in cell.why else Perceptual("", "It was recorded without LPIPS.")
-        found = measure(_tensor(rows[cell.answer][: cell.batch], x), x, held.lineup, eye)
+        x, baselines = _private_and_baselines(planned.experiment(cell.choice))
+        lpips = baselines.perceptual if "LPIPS" in cell.why else Perceptual("", "It was recorded without LPIPS.")
+        measured = measure(_tensor(rows[cell.answer][: cell.batch], x), x, baselines.lineup, lpips)
         for score in ("psnr", "ssim"):
             exact = cell.scores[score]
             if cell.batch == 1 and exact is not None:
-                found[score] = torch.tensor([exact]).double()  # as measured before the film rounded the picture
-        word = verdict(found, held.reference, cut_short=cell.word == CUT_SHORT)
+                measured[score] = torch.tensor([exact]).double()  # as measured before the film rounded the picture
+        word = verdict(measured, baselines.reference, cut_short=cell.word == CUT_SHORT)
         _log(f"{name}, {planned.title}, {cell.choice}", cell.word, word["word"])
-        scores = {**cell.scores, "identified": float(held.reference.identified(found).double().mean())}
+        scores = {**cell.scores, "identified": float(baselines.reference.identified(measured).double().mean())}
         cells.append(cell.model_copy(update={"word": word["word"], "why": word["why"], "scores": scores}))
     return grid.model_copy(update={"cells": tuple(cells)})
 
 
-def _held(asked: Experiment) -> tuple[Tensor, Baselines]:
+def _private_and_baselines(asked: Experiment) -> tuple[Tensor, Baselines]:
     return _scene(Experiment(pictures=asked.pictures, size=asked.size, channels=asked.channels, seed=asked.seed).model_dump_json())
 
 
@@ -129,17 +133,17 @@ def _scene(pictures: str) -> tuple[Tensor, Baselines]:
     return x, make_baselines(origins(asked), x, y, seed=asked.seed)
 
 
-def _tensor(shown: Pixels, x: Tensor) -> Tensor:
+def _tensor(pictures: Pixels, x: Tensor) -> Tensor:
     """Convert pictures uint8 (B, H, W, 3) to guesses in the shape of x."""
-    return torch.from_numpy(shown[..., : x.shape[1]].copy()).permute(0, 3, 1, 2).float() / 255
+    return torch.from_numpy(pictures[..., : x.shape[1]].copy()).permute(0, 3, 1, 2).float() / 255
 
 
 def _column(values: Sequence[float | None] | None, x: Tensor) -> Tensor:
     return torch.tensor([torch.nan if value is None else value for value in values or [None] * len(x)]).double()
 
 
-def _where_it_changes(told: Mapping[int, Told]) -> list[tuple[int, Told]]:
-    return [next(group) for _, group in groupby(sorted(told.items()), key=lambda item: item[1]["word"])]
+def _where_it_changes(verdicts: Mapping[int, VerdictOfFrame]) -> list[tuple[int, VerdictOfFrame]]:
+    return [next(group) for _, group in groupby(sorted(verdicts.items()), key=lambda item: item[1]["word"])]
 
 
 def _dict(value: JsonValue) -> dict[str, JsonValue]:
