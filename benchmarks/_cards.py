@@ -55,12 +55,12 @@ def batch(source: str, ids: Sequence[str], *, channels: int, side: int, seed: in
 
 
 def pictures(source: str, ids: Sequence[str], *, channels: int, side: int) -> Tensor:
-    """(B, C, side, side) in [0, 1]."""
+    """Return the pictures (B, C, side, side) in [0, 1]."""
     return torch.stack([torch.from_numpy(read(source, id, side, channels)) for id in ids]).permute(0, 3, 1, 2).contiguous().float() / 255
 
 
 def of_gallery() -> Iterator[tuple[str, tuple[str, ...], int, int]]:
-    """Source, ids, channels and side of batches that need no data set."""
+    """Yield source, ids, channels and side of batches that need no data set."""
     mixed = tuple(item.id for item in gallery()[:8])
     families = [mixed, *(tuple(f"{name}-{number}" for number in range(8)) for name in ("face", "digit", "page"))]
     for channels in (3, 1):
@@ -70,7 +70,7 @@ def of_gallery() -> Iterator[tuple[str, tuple[str, ...], int, int]]:
 
 
 def of_data_set(source: str, *, channels: int, side: int, batches: int, of: int = 2000) -> Iterator[tuple[str, tuple[str, ...], int, int]]:
-    """The same of random test pictures, batches of 8 and of 1 in turn."""
+    """Yield the same for random test pictures, in batches of 8 and of 1 in turn."""
     order = torch.randperm(of, generator=torch.Generator().manual_seed(crc32(source.encode()))).tolist()
     for number in range(batches):
         yield source, tuple(map(str, order[9 * number : 9 * number + (1 if number % 2 else 8)])), channels, side
@@ -150,7 +150,7 @@ def _fitted(picture: Tensor, side: int) -> Tensor:
 
 @cache
 def attack_outputs() -> tuple[tuple[str, Tensor], ...]:
-    """Every answer of the recorded runs and grids: the id of the private picture, and what an attack made of it, (3, H, W)."""
+    """Return every answer of the recorded runs and grids: the id of the private picture, and the reconstruction (3, H, W)."""
     found = list[tuple[str, Tensor]]()
     for name in plan().runs:
         asked, rows = recordings.load(name).experiment, recordings.pictures_of(name)

@@ -76,7 +76,7 @@ def finish(experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -
 
 
 def result(prepared: PreparedAttack, frame: Frame) -> Result:
-    """What a final frame comes to."""
+    """Return the Result of a final frame."""
     return Result(
         psnr=frame.scores["psnr"],
         mse=frame.scores["mse"],
@@ -103,7 +103,7 @@ class Book:
         self.runs: list[dict[str, Any]] = json.loads(self.file.read_text())["runs"] if self.file.exists() else []
 
     def play(self, asked: dict[str, Any], experiment: Experiment, uploads: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-        """The result (the fields of Result) of what is `asked`, computed unless it is in the book."""
+        """Return the result (the fields of Result) of what is `asked`, computed unless it is stored."""
         return self.known(asked) or self.note(asked, asdict(finish(experiment, uploads)))
 
     def play_together(self, cells: Sequence[tuple[dict[str, Any], Experiment]]) -> None:
@@ -123,11 +123,11 @@ class Book:
                     self.note(group[place][0], asdict(result(scenes[place], frame)))
 
     def known(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        """What is in the book."""
+        """Return the stored result of this run; None if it is not stored."""
         return next((dict(run["result"]) for run in self.runs if {name: run.get(name) for name in asked} == asked), None)
 
     def take(self, names: Iterable[str]) -> None:
-        """The runs of other books that are not in this one."""
+        """Add the runs of other files that are not in this one."""
         for name in names:
             self.runs += [run for run in Book(name, None).runs if run not in self.runs]
         self.save()
@@ -149,7 +149,7 @@ class Book:
 
 
 def say(text: str = "") -> None:
-    """One line on the terminal, at once."""
+    """Print one line at once."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -45,7 +45,7 @@ class Site:
             self.server = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=self.environment, stdout=output, stderr=output)
 
     def measure_memory(self) -> float:
-        """Megabytes that the web process holds."""
+        """Measure the megabytes of memory of the web process."""
         lines = Path(f"/proc/{self.server.pid}/status").read_text().splitlines()
         return int(next(line.split()[1] for line in lines if line.startswith("VmRSS"))) / 1024
 
@@ -62,7 +62,7 @@ class Site:
         return 0
 
     def kill(self, who: str) -> bool:
-        """Kill one of those; whether there was one."""
+        """Kill one such process; return whether there was one."""
         pid = self.find(who)
         with suppress(ProcessLookupError):
             if pid:
@@ -83,14 +83,14 @@ class Site:
 
 
 def runs(pid: int, what: str) -> bool:
-    """Whether this process runs that program: a number alone may be another's by now."""
+    """Return whether this process runs that program; its number alone may belong to another process by now."""
     with suppress(OSError):
         return bool(pid) and what in Path(f"/proc/{pid}/cmdline").read_text()
     return False
 
 
 def until(look: Callable[[], Any], within: float) -> bool:
-    """Whether it comes true within so many seconds."""
+    """Return whether a condition becomes true within so many seconds."""
     ends = time.monotonic() + within
     while not look():
         if time.monotonic() > ends:

@@ -22,7 +22,7 @@ Rows = list[dict[str, Any]]
 
 
 def on_a_site(measure: Callable[[Site], Rows]) -> Rows:
-    """What is measured on a dashboard of its own, with a warm dispatcher."""
+    """Run a measurement on a new dashboard with a warm dispatcher."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         site = Site(Path(folder))
         try:

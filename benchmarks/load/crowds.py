@@ -31,12 +31,12 @@ FOLLOW = 30.0  # seconds
 
 
 def p95(values: Sequence[float]) -> float:
-    """What 95 of 100 stay below."""
+    """Return the 95th percentile."""
     return sorted(values)[int(0.95 * (len(values) - 1))]
 
 
 def a_class(site: Site, pages: int, arms: int) -> dict[str, Any]:
-    """So many pages follow so many waiting runs each while workers compute: how long the health page takes to answer."""
+    """Measure how long the health page takes to answer while so many pages follow so many waiting runs each and workers compute."""
     seeds = itertools.count()
     asked = [
         site.service.submit_all([LASTING.model_copy(update={"seed": next(seeds)}) for _ in range(arms)], f"{arms} {n}")
@@ -74,7 +74,7 @@ async def health_while_followed(site: Site, asked: list[list[str]]) -> list[floa
 
 
 def frames_arrive(site: Site, listeners: int, runs: int, *, every: float = 1.0, seconds: float = 20.0) -> dict[str, Any]:
-    """Listeners on runs of a batch of 8 that another process writes: whether each hears every frame once and in order, and how late."""
+    """Measure whether listeners on runs of a batch of 8 get every frame once and in order, and how late."""
     names = [f"written-{number}" for number in range(runs)]
     for name in names:
         site.store.add(replace(row(name), owner="writer"), {})
@@ -126,7 +126,7 @@ def frames_arrive(site: Site, listeners: int, runs: int, *, every: float = 1.0, 
 
 
 def never_read(site: Site, pages: int) -> dict[str, Any]:
-    """Pages that open a stream of a long run and never read: by how much the web process grows."""
+    """Measure by how much the web process grows under pages that open a stream of a long run and never read."""
     site.store.add(row("long"), {})
     views = {"view": "x" * 4000}
     for step in range(3000):
@@ -148,7 +148,7 @@ def never_read(site: Site, pages: int) -> dict[str, Any]:
 
 
 def sessions(site: Site, count: int) -> dict[str, Any]:
-    """So many open pages: the memory of the web process, and how long the slowest took to be drawn."""
+    """Measure memory for so many open pages, and how long the slowest page took to be drawn."""
     before, seconds = site.measure_memory(), list[float]()
     with ExitStack() as opened:
         for number in range(count):
@@ -186,7 +186,7 @@ def draw(page: ClientConnection) -> None:
 
 
 def row(name: str) -> Run:
-    """A run of a batch of 8 that no worker claims: it counts as done, whatever is written to it."""
+    """Return a run of a batch of 8 that no worker claims: it counts as done, whatever is written to it."""
     asked = Experiment(pictures=EIGHT)
     return Run(
         id=name,

@@ -25,12 +25,12 @@ class Crowd:
 
 
 def ask_at_once(owner: str, count: int, seconds: float, at: float) -> list[Waiting]:
-    """So many runs of an owner, asked for at once."""
+    """Return so many runs of an owner, queued at the same time."""
     return [Waiting(f"{owner}/{number}", owner, seconds, at + number * 1e-6) for number in range(count)]
 
 
 def ask_one_after_the_other(who: str, owners: int, count: int, seconds: float, at: float = 0.0) -> list[Waiting]:
-    """The same of several owners, a tenth of a second after each other."""
+    """Return so many runs of several owners, a tenth of a second after each other."""
     return list(itertools.chain(*(ask_at_once(f"{who} {owner}", count, seconds, at + owner / 10) for owner in range(owners))))
 
 
@@ -55,7 +55,7 @@ CROWDS = (
 
 
 def fair(waiting: list[Waiting], served: list[Served], now: float) -> str:
-    """As the store claims today."""
+    """Return the next run by the store's order."""
     lately = [Served(one.owner, one.worker, max(one.begun, now - WINDOW), one.ended) for one in served if one.ended > now - WINDOW]
     seconds = slot_seconds(lately)
     had = {one.owner: RecentUse(seconds.get(one.owner, 0.0), one.begun) for one in served}  # in the order in which they began
@@ -63,7 +63,7 @@ def fair(waiting: list[Waiting], served: list[Served], now: float) -> str:
 
 
 def fewest_running(waiting: list[Waiting], served: list[Served], now: float) -> str:
-    """As it was claimed before."""
+    """Return the next run by the order of version 0.3."""
     running = [one.owner for one in served if one.begun <= now < one.ended]
     return min(waiting, key=lambda one: (running.count(one.owner), one.created)).id
 
@@ -91,7 +91,7 @@ def simulate(crowd: Crowd, choose: Chooser, slots: int, *, short_slots: bool) ->
 
 
 def measure() -> list[dict[str, Any]]:
-    """Every crowd on 2 and on 4 slots, by both orders."""
+    """Simulate every crowd on 2 and on 4 slots, in both orders."""
     orders: dict[str, tuple[Chooser, bool]] = {"before": (fewest_running, False), "fair": (fair, True)}
     return [
         {"crowd": crowd.name, "slots": slots, "order": name, **simulate(crowd, choose, slots, short_slots=short)}

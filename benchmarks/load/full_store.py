@@ -21,7 +21,7 @@ MAX_MB, FRAMES = 64, 240
 
 
 def measure(runs: int) -> dict[str, Any]:
-    """So many runs, asked for and played one after the other beside one that goes on all the time."""
+    """Run so many runs, one after the other, beside one that goes on all the time; count those without room."""
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store.db", max_mb=MAX_MB)
         restore_all(store)
@@ -57,7 +57,7 @@ def measure(runs: int) -> dict[str, Any]:
 
 
 def play(store: Store, name: str, pictures: Iterator[bytes]) -> None:
-    """A run as a worker writes it."""
+    """Write a run as a worker writes it."""
     store.add(replace(row(name), status="queued", finished=None), {})
     store.claim_also([name], 1, "1:1")
     for step in range(1, FRAMES + 1):
@@ -67,7 +67,7 @@ def play(store: Store, name: str, pictures: Iterator[bytes]) -> None:
 
 
 def contact_sheets() -> Iterator[bytes]:
-    """Sheets of eight pictures of 32 x 32 that are as large as those of noise, which hardly compresses; a few, over and over."""
+    """Yield over and over a few sheets of eight pictures of 32 x 32 that are as large as sheets of noise, which hardly compresses."""
     generator = np.random.default_rng(0)
     made = [sheet(generator.integers(0, 256, (8, 32, 32, 3), dtype=np.uint8)) for _ in range(8)]
     while True:

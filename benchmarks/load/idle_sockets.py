@@ -25,7 +25,7 @@ HOLD = "import socket, sys, time; s = [socket.create_connection(('127.0.0.1', in
 
 
 def measure() -> dict[str, Any]:
-    """The longest answer of the health page within WATCHED seconds, how often there was none, and the size of the log."""
+    """Measure the longest answer of the health page within WATCHED seconds, how often it failed, and the size of the log."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         site = Site(Path(home))
         subprocess.run(["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}", "--pid", str(site.server.pid)], check=True)

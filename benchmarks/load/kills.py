@@ -64,7 +64,7 @@ def struck(crowd: Crowd, kill: Callable[[], bool]) -> bool:
 
 
 def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
-    """The runs that are lost, doubled or stuck. One that began anew, which it may once, has begun twice."""
+    """Return the runs that are lost, doubled or stuck. A run that began again, as it may once, has begun twice."""
     found: dict[str, list[str]] = {"lost": [], "doubled": [], "stuck": []}
     for run in submitted:
         row = site.store.get(run)
@@ -82,13 +82,13 @@ def wrong(site: Site, submitted: list[str]) -> dict[str, list[str]]:
 
 
 def damaged(store: Store) -> list[str]:
-    """What SQLite's own check finds wrong."""
+    """Return what SQLite's check finds wrong."""
     with closing(sqlite3.connect(store.path)) as db:
         return [line for (line,) in db.execute("PRAGMA integrity_check") if line != "ok"]
 
 
 def after_kills(site: Site, kill: Mapping[str, Callable[[], bool]], kills: int, seed: int) -> dict[str, Any]:
-    """So many kills of these victims while runs go on, what is found afterwards, and the end of the site.
+    """Kill so many of these victims while runs go on; return what is found afterwards, and end the site.
 
     Args:
         site: the dashboard with the processes to kill.
@@ -155,7 +155,7 @@ def report(name: str, about: str, kills: int, trial: Callable[[int, int], dict[s
 
 
 def trial(kills: int, seed: int) -> dict[str, Any]:
-    """So many kills on this machine."""
+    """Make so many kills on this machine."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         site = Site(Path(folder))
         return after_kills(site, {who: partial(site.kill, who) for who in VICTIMS}, kills, seed)

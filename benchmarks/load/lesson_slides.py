@@ -13,7 +13,7 @@ from leakage.learn.lessons import FOLDER
 
 
 def measure(site: Site, count: int) -> dict[str, Any]:
-    """The longest and the median wait of pictures that another asks for while so many slides are drawn, in seconds."""
+    """Measure the longest and the median wait for pictures, in seconds, while another browser's slides are drawn."""
     until(site.service.recorded, 60)
     picture = f"/api/runs/{site.service.recorded()}/private.png"
     names = sorted(file.stem for file in (FOLDER / "runs").glob("*.webp"))

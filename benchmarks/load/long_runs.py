@@ -22,13 +22,13 @@ TIMES = 3
 
 
 def is_past(site: Site, run: str, *states: str) -> bool:
-    """Whether the run is in none of these states any more."""
+    """Return whether the run is in none of these states any more."""
     found = site.store.get(run)
     return found is None or found.status not in states
 
 
 def measure() -> dict[str, object]:
-    """Seconds until a short and a long run of others begin, TIMES times each."""
+    """Measure the seconds until a short and a long run of another browser begin, TIMES times each."""
     hour = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000, "starts": 16}), max_seconds=3600)
     short = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60}), max_seconds=20)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:

@@ -24,7 +24,7 @@ BEFORE = {16: 0, 24: 0, 32: 0, 48: 0, 64: 2}  # pictures of the large run -> lat
 
 
 def large(seed: int, pictures: int) -> Experiment:
-    """A batch of 64 pixels through a wide network: more than MEMORY_MB."""
+    """Return a run with a batch of 64 pixels through a wide network, which needs more than MEMORY_MB."""
     return Experiment(
         pictures=tuple(Picture(id=BATCH[number % len(BATCH)]) for number in range(pictures)),
         size=64,
@@ -36,7 +36,7 @@ def large(seed: int, pictures: int) -> Experiment:
 
 
 def small(seed: int, model: str) -> Experiment:
-    """What others ask, of several networks: each takes memory of another kind."""
+    """Return a normal run; each model needs another pattern of memory."""
     return Experiment(model=Part(id=model), attack=Part(id="inverting_gradients", fields={"steps": 20}), seed=seed)
 
 
@@ -51,7 +51,7 @@ def play(site: Site, experiment: Experiment, owner: str) -> Run:
 
 
 def measure() -> list[dict[str, Any]]:
-    """One row for each size of the large run."""
+    """Return one row for each size of the large run."""
     rows = []
     for pictures, before in BEFORE.items():
         with tempfile.TemporaryDirectory() as home:

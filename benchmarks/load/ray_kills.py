@@ -27,7 +27,7 @@ from leakage.runs.notes import CLUSTER
 
 
 def kill_worker(cluster: Nodes) -> bool:
-    """Kill one of the cluster's workers; whether there was one."""
+    """Kill one of the cluster's workers; return whether there was one."""
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             ours = cluster.folder.encode() in (folder / "environ").read_bytes()
@@ -45,7 +45,7 @@ def kill_node(cluster: Nodes) -> bool:
 
 
 def trial(kills: int, seed: int) -> dict[str, Any]:
-    """So many kills on a cluster."""
+    """Make so many kills on a cluster."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, nodes() as cluster:
         cluster.complete()
         site = Site(Path(folder), LEAKAGE_RAY="auto", LEAKAGE_RETRY_LOST="1", RAY_ADDRESS=cluster.address)

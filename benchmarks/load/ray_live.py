@@ -27,7 +27,7 @@ LONG = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000, 
 
 
 def lags(site: Site, runs: list[str]) -> list[float]:
-    """Seconds that each frame of these runs was late, over WATCHED seconds."""
+    """Measure the seconds that each frame of these runs was late, over WATCHED seconds."""
     seen, since, ends = dict[int, float](), site.store.last_seq(), time.monotonic() + WATCHED
     while time.monotonic() < ends:
         for event in site.store.events(runs, since):
@@ -42,7 +42,7 @@ def lags(site: Site, runs: list[str]) -> list[float]:
 
 
 def measure() -> dict[str, Any]:
-    """What was found."""
+    """Measure lags, Stop and a killed node."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, nodes() as cluster:
         cluster.complete()
         site = Site(Path(folder), LEAKAGE_RAY="auto", RAY_ADDRESS=cluster.address)

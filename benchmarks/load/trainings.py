@@ -24,7 +24,7 @@ BEFORE = {"done": 10, "without_room": 0, "models_mb": 7.2, "seconds": 200}  # tw
 
 
 def measure() -> dict[str, Any]:
-    """Megabytes of the store's file and of the trained models, the most that both had together, and how the trainings ended."""
+    """Measure the megabytes of the store's file and of the trained models, their common maximum, and how the trainings ended."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         Store(home / "store.db", max_mb=STORE_MB).close()
@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
 
 
 def size(path: Path) -> float:
-    """Megabytes of a file, or of all files below a folder."""
+    """Return the megabytes of a file, or of all files below a folder."""
     files = [path] if path.is_file() else [one for one in path.rglob("*") if one.is_file()]
     found = 0
     for one in files:

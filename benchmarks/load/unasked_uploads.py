@@ -27,7 +27,7 @@ BEFORE = {"unasked_grown_mb": 1191.3, "asked_grown_mb": 1200.1}
 
 
 def wait(page: ClientConnection, kind: str) -> ForwardMsg:
-    """The next message of that kind."""
+    """Return the next message of that kind."""
     while True:
         data = page.recv(timeout=60)
         assert isinstance(data, bytes)
@@ -37,7 +37,7 @@ def wait(page: ClientConnection, kind: str) -> ForwardMsg:
 
 
 def send(site: Site, address: str) -> int:
-    """Status of the answer to a file of 10 MB."""
+    """Send a file of 10 MB; return the status of the answer."""
     edge = uuid.uuid4().hex
     head = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
     body = head.encode() + b"\0" * (10 * MB - 1024) + f"\r\n--{edge}--\r\n".encode()
@@ -51,7 +51,7 @@ def send(site: Site, address: str) -> int:
 
 
 def measure() -> dict[str, Any]:
-    """Megabytes that the web process has grown by, and the answers."""
+    """Measure the megabytes by which the web process has grown; return the answers too."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         site = Site(Path(home))
         try:

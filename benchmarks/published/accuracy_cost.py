@@ -94,7 +94,7 @@ rows: list[dict[str, Any]] = [{"model": recipe["model"], **row} for row in kept[
 
 
 def row_of(arm: Training) -> dict[str, Any]:
-    """Its row, which is made where there is none."""
+    """Return the row of a variant; make it if there is none."""
     with_defaults = arm.resolve(known)
     asked: dict[str, Any] = {"model": with_defaults.model.model_dump(), "defenses": [part.model_dump() for part in with_defaults.defenses]}
     asked |= {"rounds": arm.rounds, "server_rate": arm.server_rate, "pictures": len(first(arm).y), "batch": arm.batch}
@@ -107,12 +107,12 @@ def row_of(arm: Training) -> dict[str, Any]:
 
 
 def first(arm: Training) -> Pictures:
-    """The pictures that it learns from."""
+    """Return the training pictures."""
     return Pictures(train_set.x[: arm.pictures], train_set.y[: arm.pictures]) if arm.pictures else train_set
 
 
 def words(arm: Training) -> str:
-    """The arm for a reader."""
+    """Return the name of a variant for a reader."""
     parts = [f"{part.id} {' '.join(f'{name} {value}' for name, value in part.fields.items())}".strip() for part in arm.defenses]
     return "; ".join(
         [
@@ -125,7 +125,7 @@ def words(arm: Training) -> str:
 
 
 def estimate(arm: Training) -> float:
-    """Seconds that its local steps will take on a core of its own."""
+    """Estimate the seconds of the local steps on one core."""
     mine = partition(first(arm).y, recipe_of(arm))[0]
     steps: Iterator[object] = local_steps(FedClient(build(arm), recipe_of(arm), protections(arm)), train_set, mine, round_number=0)
     next(steps)
@@ -150,7 +150,7 @@ def measure(arm: Training, row: dict[str, Any]) -> None:
 
 
 def epsilon_of(training: Training, row: dict[str, Any]) -> dict[str, Any]:
-    """Epsilon of the training of a row; nothing where no protection promises any."""
+    """Return epsilon of the training of a row; nothing if no protection promises any."""
     bound = privacy(training, row["pictures"])
     return {"epsilon": bound.model_dump()} if bound else {}
 

@@ -68,7 +68,7 @@ class Frozen(FedSGD):
     """A server that never moves the weights: every draw is of the same gradient, as in GLAUS."""
 
     def server_update(self, seen: Round) -> Params:
-        """The same weights again."""
+        """Return the same weights."""
         return seen.weights
 
 
@@ -97,18 +97,18 @@ class Known(Behind):
         }
 
     def signs(self, received: Params, state: ClientState) -> Params:
-        """1, -1, and 0 of what never came: directions are compared, so the size is no matter."""
+        """Return 1, -1, and 0 for entries that never arrived; only directions are compared."""
         after = self._add_draw(received, state)
         return {layer: read_sums(after, layer).lower.sign().to(v) for layer, v in received.items()}
 
 
 def digit(number: int) -> Picture:
-    """A test picture of MNIST."""
+    """Return a test picture of MNIST."""
     return Picture(source="mnist", id=str(number))
 
 
 def plain(attack: str, variant: str, who: str, number: int) -> dict[str, Any]:
-    """One run of an attack that takes the update as it comes."""
+    """Run an attack that takes the update for a gradient."""
     id, fields = ATTACKS[attack]
     polish: Fields = {"polish": 40} if id == "inverting_gradients" and who == "read it off" else {}
     asked = Experiment(
@@ -123,7 +123,7 @@ def plain(attack: str, variant: str, who: str, number: int) -> dict[str, Any]:
 
 
 def glaus(variant: str, who: str, label: int, attack: Part) -> dict[str, Any]:
-    """The draws of one phone's stand-in put together, and `attack` on the last of them."""
+    """Combine the draws of one phone's update, and run `attack` on the last of them."""
     labels = [int(label) for label in datasets()["mnist"].rows().labels]
     number, friend = labels.index(label), [place for place, own in enumerate(labels) if own == 5][7]
     name = "GLAUS" if attack.id == "dlg" else "GLAUS, then Inverting Gradients"
@@ -150,7 +150,7 @@ def glaus(variant: str, who: str, label: int, attack: Part) -> dict[str, Any]:
 
 
 def row(attack: str, variant: str, who: str, found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the pictures, and what was published."""
+    """Return the means over the pictures, and the published numbers."""
     told = PUBLISHED.get(attack, ({}, {}))[bool(variant)] if who == "naive" else {}
     return {
         "attack": attack,

@@ -51,7 +51,7 @@ given = parser.parse_args()
 
 
 def faces(count: int) -> dict[str, bytes]:
-    """The first faces of the LFW subset that scikit-image uses, as PNG files by name."""
+    """Return the first faces of the LFW subset that scikit-image uses, as PNG files by name."""
     crops = np.load(Path(os.environ["LEAKAGE_DATA"]) / "faces" / "lfw_subset.npy")[:count]
     files = {}
     for number, crop in enumerate(crops):

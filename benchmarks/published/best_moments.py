@@ -72,7 +72,7 @@ PICTURES = (
 
 
 def ended(experiment: Experiment, *, exact: bool = False) -> dict[str, Any]:
-    """One run: PSNR at its end and at its best moment, that of a grey picture, and what the attacker assumes of the errors.
+    """Run one job; return PSNR at its end and best moment, that of a grey picture, and the errors that the attacker assumes.
 
     exact  the attacker takes the gradient for exact, as before it knew how large a protection's errors are
     """
@@ -107,7 +107,7 @@ class Job:
 
 
 def noise(sigma: float, count: int, attackers: Sequence[str]) -> Iterator[Job]:
-    """Pictures behind noise: some attackers of each."""
+    """Yield pictures behind noise, each with several attackers."""
     form = prepared().simple.networks["small"]
     for name in PICTURES[:count]:
         base = Experiment(
@@ -122,7 +122,7 @@ def noise(sigma: float, count: int, attackers: Sequence[str]) -> Iterator[Job]:
 
 
 def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
-    """The runs of a part, with their names."""
+    """Yield the runs of a part, with their names."""
     if part == "presets":
         for preset in prepared().presets:
             yield from zip((f"{preset.name}, {who}" for who in ("first", "second")), preset.pair, strict=True)
@@ -142,7 +142,7 @@ def runs_of(part: str) -> Iterator[tuple[str, Experiment]]:
 
 
 def jobs(parts: Sequence[str], sigmas: Sequence[float], pictures: int, attackers: Sequence[str]) -> Iterator[Job]:
-    """All runs of these parts."""
+    """Yield all runs of these parts."""
     for part in parts:
         if part == "noise":
             for sigma in sigmas:
@@ -152,7 +152,7 @@ def jobs(parts: Sequence[str], sigmas: Sequence[float], pictures: int, attackers
 
 
 def recorded() -> list[dict[str, Any]]:
-    """The recorded runs, as they are stored."""
+    """Return the rows of the recorded runs, as they are stored."""
     rows = list[dict[str, Any]]()
     for file in sorted(FOLDER.glob("*.json")):
         stored = json.loads(file.read_text())
@@ -166,7 +166,7 @@ def recorded() -> list[dict[str, Any]]:
 
 
 def medians(rows: list[dict[str, Any]]) -> list[list[Any]]:
-    """Of every sigma the median end of each attacker, and of the grey picture."""
+    """Return for every sigma the median end of each attacker, and of the grey picture."""
     found = []
     for sigma in sorted({row["sigma"] for row in rows}):
         own = [row for row in rows if row["sigma"] == sigma]
@@ -177,14 +177,14 @@ def medians(rows: list[dict[str, Any]]) -> list[list[Any]]:
 
 
 def reason(row: Mapping[str, Any]) -> str:
-    """Why a run that fell ended below its best moment."""
+    """Return why a run that fell ended below its best moment."""
     words = f"{row.get('who', '')} {row.get('run', '')} {row.get('picture', '').split('-')[0]}".replace(",", " ").split()
     known = (why for needed, why in REASONS.items() if set(needed) <= set(words))
     return next(known, NEAR_GREY if row["best"] < row.get("grey", 0) else OPEN)
 
 
 def merged(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The old rows, and the new ones in place of those with the same names."""
+    """Return the old rows with the new rows in place of those with the same names."""
     keyed = {tuple(row.get(name) for name in ("run", "picture", "sigma", "who")): row for row in [*old, *new]}
     return list(keyed.values())
 

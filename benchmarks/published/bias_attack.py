@@ -46,7 +46,7 @@ def pictures(seed: int, count: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def answer(seen: Observation, estimate: str = "least squares") -> torch.Tensor:
-    """What the attack reads off."""
+    """Return the picture that the attack computes."""
     attack: Attack = plugin("attack", Part(id="linear_layer", fields={"estimate": estimate}))
     (moment,) = attack.run(seen, generator(0, "attack"))
     return moment.x

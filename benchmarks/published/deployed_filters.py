@@ -57,13 +57,13 @@ results_file = Book("deployed_filters", __doc__, brief=True)
 
 
 def with_steps(part: Part, steps: int) -> Part:
-    """The filter, told of the local steps if it asks for them."""
+    """Return the filter, with the number of local steps if it has that field."""
     asks = any(field.name == "steps" for field in known.defenses.get(part.id).fields)
     return Part(id=part.id, fields={**part.fields, **({"steps": steps} if asks else {})})
 
 
 def experiment(part: Part | None, client: str, picture: int, who: str = "adaptive") -> Experiment:
-    """One cell."""
+    """Return the experiment of one cell."""
     protocol, steps = CLIENTS[client]
     settings: dict[str, Any] = {"protocol": protocol} | (dict(WATCHED) if who == "average the rounds" else {})
     return Experiment(
@@ -76,7 +76,7 @@ def experiment(part: Part | None, client: str, picture: int, who: str = "adaptiv
 
 
 def sent(part: Part | None, client: str, picture: int) -> tuple[Params, float | None]:
-    """What arrives in one round, and epsilon."""
+    """Return the update of one round, and epsilon."""
     asked = experiment(part, client, picture)
     scene = prepare(asked)
     bound = guarantee(scene)

@@ -36,7 +36,7 @@ WORDS = (RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN)
 
 
 def batches() -> list[tuple[str, tuple[str, ...], int, int]]:
-    """Source, ids, channels and side of all."""
+    """Return source, ids, channels and side of all batches."""
     found = [*_cards.of_gallery()]
     for source, channels, side in (("cifar10", 3, 32), ("cifar10", 1, 32), ("mnist", 1, 28), ("faces", 1, 32)):
         if datasets()[source].is_available:
@@ -45,13 +45,13 @@ def batches() -> list[tuple[str, tuple[str, ...], int, int]]:
 
 
 def tally(words: Iterable[str]) -> dict[str, int]:
-    """How often each of WORDS occurs, those that do not left out."""
+    """Count how often each of WORDS occurs, without those that do not occur."""
     every = list(words)
     return {word: every.count(word) for word in WORDS if word in every}
 
 
 def counted(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
-    """Of every kind of guess and both sizes of batches: how many cards got which word, the clearest of a batch, by each of READINGS."""
+    """Count the verdicts for every kind of guess and both sizes of batches, by each of READINGS."""
     rows = []
     for size, kind in sorted({(size, card.kind) for size, card in found}):
         own = [card for of, card in found if (of, card.kind) == (size, kind)]
@@ -61,7 +61,7 @@ def counted(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
 
 
 def kept(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
-    """Of every kind of copy: how many pictures got which word."""
+    """Count the verdicts on pictures for every kind of copy."""
     rows = []
     for kind in dict.fromkeys(card.kind for _, card in found):
         own = [card for _, card in found if card.kind == kind]
@@ -71,7 +71,7 @@ def kept(found: list[tuple[int, Card]]) -> list[dict[str, Any]]:
 
 
 def alarms(rows: list[dict[str, Any]], which: str) -> int:
-    """Cards with a word of a leak."""
+    """Count the cards that count as a leak."""
     return sum(count for row in rows for word, count in row[which].items() if word != NOT_SHOWN)
 
 

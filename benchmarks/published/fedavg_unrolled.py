@@ -36,7 +36,7 @@ given = parser.parse_args()
 
 
 def pictures(first: int, count: int, size: int) -> tuple[Picture, ...]:
-    """From the first on, leaving out a picture whose class is in its mini-batch already."""
+    """Return pictures in their order, without a picture of a class that its mini-batch already has."""
     labels, chosen, index = datasets()["cifar10"].rows().labels, list[int](), first
     while len(chosen) < count:
         batch = [labels[place] for place in chosen[len(chosen) // size * size :]]

@@ -57,42 +57,42 @@ results_file = Book("generators", __doc__)
 
 
 def of_data(source: str, number: int) -> tuple[Tensor, Tensor]:
-    """A test picture (1, C, H, W) and its label (1,)."""
+    """Return a test picture (1, C, H, W) and its label (1,)."""
     rows = datasets()[source].rows()
     return as_picture(rows.pixels[number]), torch.tensor([int(rows.labels[number])])
 
 
 def as_picture(pixels: Any) -> Tensor:
-    """Bytes (H, W, C) as (1, C, H, W) in [0, 1]."""
+    """Convert bytes (H, W, C) to (1, C, H, W) in [0, 1]."""
     return torch.from_numpy(pixels.copy()).permute(2, 0, 1)[None].contiguous().float() / 255
 
 
 def of_gallery(id: str) -> tuple[Tensor, Tensor]:
-    """A picture of the gallery in gray, 28 x 28."""
+    """Return a picture of the gallery in gray, 28 x 28."""
     return load(DIGITS.model_copy(update={"pictures": (Picture(id=id),)}), {})
 
 
 def noisy(experiment: Experiment, x: Tensor, y: Tensor, share: float) -> tuple[Observation, float]:
-    """What the server holds, and the noise's standard deviation."""
+    """Return what the server holds, and the standard deviation of the noise."""
     size = share * float(flatten(observe(experiment, x, y).as_gradient()).square().mean().sqrt())
     defenses = (Part(id="gaussian_noise", fields={"scale": size}),) if size else ()
     return observe(experiment.model_copy(update={"defenses": defenses}), x, y), size
 
 
 def answer(seen: Observation, seed: int, attack: str, **fields: Any) -> Snapshot:
-    """The last snapshot."""
+    """Return the last snapshot."""
     asked: Attack = plugin("attack", Part(id=attack, fields=fields))
     *_, last = asked.run(with_generator(seen, asked), generator(seed, "attack"))
     return last
 
 
 def score(guess: Tensor, x: Tensor) -> float:
-    """PSNR of a clamped guess."""
+    """Return the PSNR of a clamped guess."""
     return float(psnr(guess.clamp(0, 1), x))
 
 
 def inverted(asked: dict[str, Any], seen: Observation, x: Tensor) -> dict[str, Any]:
-    """Inverting Gradients by every weight of the total variation; the psnr is the best."""
+    """Run Inverting Gradients with every weight of the total variation; the psnr is the best."""
     if known := results_file.known(asked):
         return known
     began = time.process_time()
@@ -117,7 +117,7 @@ def staged(asked: dict[str, Any], seen: Observation, x: Tensor, noise: float, **
 
 
 def nearest(x: Tensor) -> float:
-    """PSNR between a picture (1, 1, 28, 28) and the training picture of the generator that is nearest to it."""
+    """Return the PSNR between a picture (1, 1, 28, 28) and the generator's nearest training picture."""
     if not TRAINING:
         TRAINING.append(torch.from_numpy(training_pictures("mnist").pixels.copy()).flatten(1).float() / 255)
     return -10 * float((TRAINING[0] - x.flatten(1)).square().mean(1).min().log10())
@@ -127,7 +127,7 @@ TRAINING: list[Tensor] = []  # read when it is first asked for
 
 
 def compared(name: str, experiment: Experiment, x: Tensor, y: Tensor, noises: tuple[float, ...], **fields: Any) -> list[list[Any]]:
-    """Rows of one picture: by every noise."""
+    """Return the rows of one picture for every noise."""
     rows = []
     for share in noises:
         seen, size = noisy(experiment, x, y, share)
@@ -142,7 +142,7 @@ def compared(name: str, experiment: Experiment, x: Tensor, y: Tensor, noises: tu
 
 
 def searched(number: int, seed: int, attack: str, steps: int) -> dict[str, Any]:
-    """One attack on a CIFAR-10 test picture, with its default fields but for the steps."""
+    """Run one attack on a CIFAR-10 test picture, with its default fields except the steps."""
     x, y = of_data("cifar10", number)
     asked = {"picture": f"cifar10 {number}", "noise": 0.0, "seed": seed, "attack": attack, "steps": steps}
     if known := results_file.known(asked):

@@ -41,22 +41,22 @@ class Frozen(FedSGD):
     """A server that never moves the weights: every draw is of the same gradient, as in GLAUS."""
 
     def server_update(self, seen: Round) -> Params:
-        """The same weights again."""
+        """Return the same weights."""
         return seen.weights
 
 
 def flat(update: Params) -> Tensor:
-    """All entries as one vector (D,)."""
+    """Return all entries as one vector (D,)."""
     return torch.cat([value.flatten() for value in update.values()]).double()
 
 
 def cosine(one: Params, other: Params) -> float:
-    """Of the angle between two gradients."""
+    """Return the cosine between two gradients."""
     return float(torch.cosine_similarity(flat(one), flat(other), dim=0))
 
 
 def gradient(experiment: Experiment, picture: Picture) -> Params:
-    """What a phone with this picture computes on the untrained model."""
+    """Return the gradient of a phone with this picture on the untrained model."""
     x, y = load(experiment.model_copy(update={"pictures": (picture,)}), {})
     model = network(experiment, (x.shape[1], x.shape[2], x.shape[3])).eval()
     sent, _ = gradient_client(model)(weights_of(model), x, y, {})
@@ -94,7 +94,7 @@ def hook(g: Params, ratio: float) -> dict[str, Any]:
 
 
 def dlg(experiment: Experiment, strategy: str, number: int, accomplice: Picture | None) -> dict[str, Any]:
-    """DLG on the last of so many draws of the same gradient."""
+    """Run DLG on the last of so many draws of the same gradient."""
     assume = Assumptions(strategy=strategy, accomplice=accomplice)
     asked = experiment.model_copy(update={"assume": assume, "attack": Part(id="dlg", fields={"steps": 24, "restarts": 8})})
     x, y = load(asked, {})

@@ -65,7 +65,7 @@ CASES = (
 
 
 def ranks_of(case: Case) -> dict[str, Any]:
-    """All ranks of a network, as the page measures them."""
+    """Return all ranks of a network, as the page measures them."""
     asked = Ranks.model_validate({"network": case.network, "size": case.shape[1], "channels": case.shape[0]})
     begun = time.monotonic()
     layers = {layer.name: measured_rank(layer, asked.seed) for layer in asked.layers}
@@ -76,7 +76,7 @@ def ranks_of(case: Case) -> dict[str, Any]:
 
 
 def attack(experiment: Experiment) -> dict[str, Any]:
-    """What one attack comes to in its time."""
+    """Run one attack within its time; return its result."""
     experiment = experiment.resolve(plugin_catalog.describe())
     until = time.monotonic() + experiment.max_seconds
     late = False
@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def line(case: Case, run: dict[str, Any]) -> list[Any]:
-    """One row of the table."""
+    """Return one row of the table."""
     found = analyse(unroll(parse(case.network), case.shape, 10))
     rows = {row.name: row.x for row in found.rows}
     layers = ", ".join(f"{name} {rank:,}/{rows[name]:,}" for name, rank in run["layers"].items() if rank is not None)

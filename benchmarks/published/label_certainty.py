@@ -27,7 +27,7 @@ parser.add_argument("folder", type=Path, help="of the shares")
 
 
 def numbers(done: list[Reading], rules: set[str]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """logit(p), logit(g), the fractions right and weights, (N,) each, of these rules."""
+    """Return logit(p), logit(g), the fractions right and weights, (N,) each, of these rules."""
     pairs = [(one, rule) for one in done for rule in one["right"] if rule in rules]
     p = torch.tensor([logit(one["expected"][rule]) for one, rule in pairs]).double()
     g = torch.tensor([logit(guessed_right(one["batch"], CLASSES)) for one, _ in pairs]).double()
@@ -48,7 +48,7 @@ def fitted(p: Tensor, g: Tensor, right: Tensor, weight: Tensor) -> float:
 
 
 def bins(said: Tensor, right: Tensor) -> list[list[object]]:
-    """By certainty: how many, what is said and what is right on average."""
+    """Return for each bin of certainty the count, the mean certainty, and the mean fraction right."""
     rows = list[list[object]]()
     for low, high in pairwise(EDGES):
         inside = (said >= low) & ((said < high) | (high == 1))

@@ -47,12 +47,12 @@ for name, _untrained, id in NETS:
 
 
 def mean_and_error(values: list[float]) -> dict[str, float]:
-    """Mean and its standard error."""
+    """Return the mean and its standard error."""
     return {"mean": statistics.mean(values), "error": statistics.stdev(values) / len(values) ** 0.5}
 
 
 def cell(found: dict[str, float] | None) -> str:
-    """Both as a cell of the table."""
+    """Format a mean and its error as a cell of the table."""
     return "" if found is None else f"{found['mean']:.3f} ± {found['error']:.3f}"
 
 

@@ -87,12 +87,12 @@ parser.add_argument("--join", type=Path, help="put the shares of this folder tog
 
 @cache
 def cifar10() -> Rows:
-    """The test pictures."""
+    """Return the test pictures."""
     return datasets()["cifar10"].rows()
 
 
 def readings(given: argparse.Namespace) -> list[Reading]:
-    """What is to be read, draw after draw, in random order within each."""
+    """Return the planned readings, draw after draw, in random order within each draw."""
     defenses = given.defenses.split(",") if given.defenses else ["none", *ids("defense")]
     found = list[Reading]()
     for draw in range(given.draws):
@@ -109,7 +109,7 @@ def readings(given: argparse.Namespace) -> list[Reading]:
 
 
 def play(asked: Reading) -> Reading:
-    """The fraction right and the certainty, by rule; one that refuses, or fails, is noted with its words."""
+    """Return the fraction right and the certainty, by rule; a refusal or failure is noted with its message."""
     held = cifar10()
     drawn = generator(asked["seed"], "truth", asked["net"], asked["defense"], asked["batch"])  # both attackers attack the same pictures
     chosen = torch.randperm(len(held.labels), generator=drawn)[: asked["batch"]].numpy()
@@ -181,19 +181,19 @@ def read(file: Path) -> list[Reading]:
 
 
 def words_of(found: Reading) -> str:
-    """What one reading came to."""
+    """Return the result of one reading in words."""
     if "right" not in found:
         return str(found.get("refused") or found.get("failed"))
     return f"{found['right']['best']:.2f}, said {found['said']['best']}, best {max(found['right'].values()):.2f}"
 
 
 def mean(values: list[float]) -> float:
-    """To three digits."""
+    """Return the mean to three digits."""
     return round(statistics.mean(values), 3)
 
 
 def tally(done: list[Reading], kind: str) -> list[list[Any]]:
-    """Network, defense, "refused" or "failed" and why, and how often."""
+    """Count "refused" and "failed" by network, defense and reason."""
     found = [(one["net"], one["defense"], kind, one[kind]) for one in done if kind in one]
     return [[*what, found.count(what)] for what in dict.fromkeys(found)]
 

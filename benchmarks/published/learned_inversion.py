@@ -62,12 +62,12 @@ known, results_file = plugin_catalog.describe(), Book("learned_inversion", __doc
 
 
 def decibels(error: float) -> float:
-    """PSNR of a mean squared error on [0, 1]."""
+    """Return the PSNR of a mean squared error on [0, 1]."""
     return -10 * math.log10(error)
 
 
 def ask(inverter: Inverter, task: InverterTraining) -> float:
-    """The mean squared error on the digits, sent behind the task's protections."""
+    """Return the network's mean squared error on the digits, sent behind the task's protections."""
     _, (x, y) = pictures_of(task)
     x, y = x[: given.digits], y[: given.digits]
     answers = [inverter(one)[0] for one in updates(task, (x, y), first_seed=TESTED, should_stop=lambda: False)]
@@ -75,7 +75,7 @@ def ask(inverter: Inverter, task: InverterTraining) -> float:
 
 
 def search(task: InverterTraining) -> float:
-    """The same of Inverting Gradients by an adaptive attacker."""
+    """Return the mean squared error of Inverting Gradients by an adaptive attacker."""
     attack = Part(id="inverting_gradients", fields={"steps": 300})
     alone = [
         task.experiment.model_copy(update={"pictures": (Picture(source="mnist", id=str(n)),), "attack": attack})
@@ -85,7 +85,7 @@ def search(task: InverterTraining) -> float:
 
 
 def trained(task: InverterTraining) -> tuple[Inverter, InverterCard, float]:
-    """A network trained behind the task's protections, its card, and how long that took."""
+    """Return a network trained behind the task's protections, its card, and the seconds of its training."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         for _ in train_inverter(task, Path(folder) / "own"):
@@ -109,7 +109,7 @@ def measured(task: InverterTraining) -> dict[str, Any]:
 
 @cache
 def naive() -> Inverter:
-    """The network that was trained as long without any protection."""
+    """Return the network that was trained as long without any protection."""
     return trained(InverterTraining(pictures=given.pictures, epochs=given.epochs).resolve(known))[0]
 
 

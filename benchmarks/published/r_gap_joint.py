@@ -51,7 +51,7 @@ SYSTEMS = ("balanced", "together")
 
 
 def seen_by(side: int, activation: str, text: str, number: int) -> tuple[Observation, Tensor, Tensor]:
-    """What the server holds of one picture, the picture and its class."""
+    """Return what the server holds of one picture, the picture and its class."""
     asked = Experiment(
         pictures=(Picture(id=gallery()[number].id),),
         model=Part(id="custom", fields={"network": text, "activation": activation}),
@@ -67,7 +67,7 @@ def seen_by(side: int, activation: str, text: str, number: int) -> tuple[Observa
 
 
 def trained(net: nn.Module, seed: int) -> None:
-    """Random statistics, scales and shifts for every BatchNorm."""
+    """Set random statistics, scales and shifts for every BatchNorm."""
     rng = torch.Generator().manual_seed(seed)
     for layer in net.modules():
         if isinstance(layer, nn.BatchNorm2d):
@@ -81,7 +81,7 @@ def trained(net: nn.Module, seed: int) -> None:
 
 
 def attacked(name: str, number: int) -> dict[str, Any]:
-    """The rank, and how far both systems are off."""
+    """Return the rank, and the errors of both systems."""
     seen, x, y = seen_by(*NETWORKS[name], number)
     met = MET.get(name, x.shape[-1])
     found = spectrum(seen.model, x, y)
@@ -100,7 +100,7 @@ def attacked(name: str, number: int) -> dict[str, Any]:
 
 
 def line(name: str, runs: list[dict[str, Any]]) -> list[Any]:
-    """One row of the table."""
+    """Return one row of the table."""
     side, activation, text = NETWORKS[name]
     index = analyse(unroll(parse(text), (3, side, side), 10)).index
     ranks = sorted(run["rank"] for run in runs)

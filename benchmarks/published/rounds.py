@@ -87,14 +87,14 @@ def played(asked: dict[str, Any], experiment: Experiment) -> dict[str, Any] | No
 
 
 def promised(defense: Part, rounds: int) -> float | None:
-    """Epsilon of so many uploads; None where none is promised, infinite above 200."""
+    """Return epsilon of so many uploads; None if none is promised, infinite above 200."""
     model = network(Experiment(), (3, 32, 32))
     noise_multiplier = plugin("defense", defense).effective_noise_multiplier(len(list(model.parameters())))
     return None if noise_multiplier is None else epsilon(noise_multiplier, rounds)
 
 
 def row_of(defense: Part, who: str, rounds: int) -> dict[str, Any] | None:
-    """One protection against one attacker after so many rounds: the better of the attacks; None while runs are missing."""
+    """Return the row of a protection and an attacker after so many rounds, by the better attack; None while runs are missing."""
     smooth = row_by("smooth", defense, who, rounds)
     if smooth is None or smooth["psnr"] < CLEAR:
         return smooth
@@ -103,7 +103,7 @@ def row_of(defense: Part, who: str, rounds: int) -> dict[str, Any] | None:
 
 
 def row_by(attack: str, defense: Part, who: str, rounds: int) -> dict[str, Any] | None:
-    """The same by one attack."""
+    """Return the row of one attack."""
     runs = []
     for seed in range(1, given.seeds + 1):
         for number in range(given.pictures):

@@ -50,7 +50,7 @@ for total in sorted({phones * batch for phones in PHONES for batch in BATCHES}):
 
 
 def describe(results: list[dict[str, Any]]) -> str:
-    """The success rate with its 95 % interval, and the share of pictures picked out."""
+    """Return the success rate with its 95 % interval, and the fraction of pictures picked out."""
     hits = sum(result["word"] == RECOGNIZABLE for result in results)
     low, high = wilson(hits, len(results))
     share = statistics.mean(result["scores"]["identified"] for result in results)

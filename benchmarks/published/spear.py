@@ -91,7 +91,7 @@ def play(asked: dict[str, Any], model: Fields, *, search: str = "descent", **set
 
 
 def run_key(pictures: int, bits: str, protection: str, draw: int, **more: Any) -> dict[str, Any]:
-    """What the file knows a run by."""
+    """Return the key of a run in the file."""
     return {
         "model": "mlp",
         "width": 1024,
@@ -104,7 +104,7 @@ def run_key(pictures: int, bits: str, protection: str, draw: int, **more: Any) -
 
 
 def row(run: dict[str, Any]) -> list[Any]:
-    """The numbers of a run for a table."""
+    """Return the numbers of a run for a table."""
     return [run["mse"], run["worst"], f"{run['recovered']:.0%}", run.get("lambda", "-"), run.get("proved", "-"), f"{run['seconds']:.1f}"]
 
 

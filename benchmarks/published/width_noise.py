@@ -42,13 +42,13 @@ torch.set_num_threads(1)
 
 
 def noisy(gradient: Params, scale: float, seed: int) -> Params:
-    """The gradient with noise of `scale` times the root mean square of each of its tensors."""
+    """Return the gradient with noise of `scale` times the root mean square of each of its tensors."""
     rng = generator(seed, "noise")
     return {name: g + scale * g.square().mean().sqrt() * torch.randn(g.shape, generator=rng, dtype=g.dtype) for name, g in gradient.items()}
 
 
 def figures(row: dict[str, Any]) -> list[float | str]:
-    """For every noise the median error, and in how many runs it is lower than that of the narrow network on the same picture."""
+    """Return for every noise the median error, and how often it is lower than the narrow network's on the same picture."""
     lower = {noise: sum(w < n for w, n in zip(row["runs"][noise], rows[0]["runs"][noise], strict=True)) for noise in row["mse"]}
     return [cell for noise, error in row["mse"].items() for cell in (error, f"{lower[noise]} of {len(row['runs'][noise])}")]
 

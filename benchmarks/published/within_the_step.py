@@ -31,7 +31,7 @@ torch.set_num_threads(1)
 
 
 def share(seen: Observation, x: torch.Tensor, labels: torch.Tensor) -> float:
-    """The distance of a picture by this attacker's measure, against that of a gradient of zeros."""
+    """Return the distance of a picture by this attacker's measure, as a fraction of that of a gradient of zeros."""
     distance, target = squared_distance(seen.as_gradient()), seen.as_gradient()
     nothing = distance({name: torch.zeros_like(g) for name, g in target.items()})
     return float(distance(seen.gradient(x, labels)).detach() / nothing)

@@ -45,7 +45,7 @@ def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
 
 
 def eight_runs(site: Site) -> dict[str, Any]:
-    """One arm and eight, in turn: seconds from pressing Run until all have ended, medians of ROUNDS."""
+    """Measure the seconds from pressing Run until all runs have ended, of one variant and of eight in turn, medians of ROUNDS."""
     doors, one, eight = site.service(), [], []
     while not doors.catalog() or not doors.store.note(SPEEDS):  # the workers settle in
         time.sleep(0.5)
@@ -58,7 +58,7 @@ def eight_runs(site: Site) -> dict[str, Any]:
 
 
 def clicks(site: Site) -> dict[str, Any]:
-    """Seconds until the page has answered a click that its script has to see: with nothing running, and with eight arms live."""
+    """Measure the seconds until the page answers a click, with nothing running and with eight variants live."""
     with browser() as chromium:
         page = chromium.new_page(viewport={"width": 1440, "height": 1000})
         page.goto(f"{site.url}/compare?{PAGE}")

@@ -54,7 +54,7 @@ def seconds_to_move(chromium: Browser, address: str, canvas: str) -> list[float]
 
 
 def weight_of_lessons(url: str) -> dict[str, int]:
-    """Bytes that a browser fetches for each lesson: its words and columns, compressed, and the films that it plays."""
+    """Return the bytes that a browser fetches for each lesson: words and columns, compressed, and its films."""
     weights = {}
     with httpx.Client(headers={"Accept-Encoding": "gzip"}, timeout=60) as client:
         for lesson in lessons():
@@ -66,7 +66,7 @@ def weight_of_lessons(url: str) -> dict[str, int]:
 
 
 def size_of(folder: Path) -> int:
-    """Bytes of all its files."""
+    """Return the bytes of all files of a folder."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 

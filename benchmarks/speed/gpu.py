@@ -31,12 +31,12 @@ Row = dict[str, Any]
 
 
 def steps_of(gpu: bool) -> int:
-    """Steps that are measured; two where this only shows that the commands run."""
+    """Return the number of measured steps; two where this only shows that the commands run."""
     return 200 if gpu else 2
 
 
 def wait(device: torch.device) -> None:
-    """Until all that it was told to compute is done."""
+    """Wait until the device has computed everything."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
@@ -102,7 +102,7 @@ def sent(chosen: Experiment, device: torch.device) -> Tensor:
 
 
 def waits(device: torch.device) -> list[Row]:
-    """How often a step made the CPU wait for the GPU, as torch itself tells: 0 for Adam."""
+    """Count how often a step made the CPU wait for the GPU, as torch reports it: 0 for Adam."""
     rows = []
     for name in ("inverting_gradients", "gradinversion", "idlg"):
         chosen = Experiment(attack=Part(id=name, fields={"steps": 10})).resolve(plugin_catalog.describe())

@@ -51,7 +51,7 @@ class Site:
         return Service(Store(config.store), config)
 
     def web_process(self) -> int:
-        """The process id of the web server: the python below make."""
+        """Return the process id of the web server: the python below make."""
         found = subprocess.run(["pgrep", "-f", f"streamlit run app.py.*{self.port}"], capture_output=True, text=True, check=True)
         return int(found.stdout.split()[-1])
 
@@ -66,7 +66,7 @@ class Site:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A headless Chromium."""
+    """Yield a headless Chromium."""
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=os.environ["LEAKAGE_BROWSER"], args=FLAGS)
         yield chromium
@@ -74,7 +74,7 @@ def browser() -> Iterator[Browser]:
 
 
 def usable(page: Page, url: str) -> tuple[float, float]:
-    """Seconds until the Run button can be pressed, and until the stage has drawn the recorded run's first picture."""
+    """Measure the seconds until the Run button can be pressed, and until the recorded run's first picture is drawn."""
     began = time.perf_counter()
     while True:
         try:
@@ -93,7 +93,7 @@ def usable(page: Page, url: str) -> tuple[float, float]:
 
 
 def page_delays(site: Site) -> dict[str, Any]:
-    """Cold start, warm load, click to first picture; memory of the web process with ten pages open."""
+    """Measure cold start, warm load, click to first picture, and memory of the web process with ten pages open."""
     with browser() as chromium:
         page = chromium.new_page()
         usable(page, site.url)
@@ -143,12 +143,12 @@ def run_to_end(doors: Service, *chosen: Experiment) -> list[float]:
 
 
 def batch_of(chosen: Experiment, batch: int, seed: int) -> Experiment:
-    """The same experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
+    """Return the experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
     return chosen.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[:batch]), "seed": seed})
 
 
 def keeping(site: Site) -> list[dict[str, Any]]:
-    """A run with frames kept and a page's stream open, against the bare loop, in turn; batch 1 and 8."""
+    """Measure a run with stored frames and an open page, against the bare loop, in turn; batch 1 and 8."""
     rows, doors = [], site.service()
     for batch, steps in ((1, 4000), (8, 1500)):
         pairs = []
@@ -177,7 +177,7 @@ def keeping(site: Site) -> list[dict[str, Any]]:
 
 
 def two_at_once(site: Site) -> dict[str, Any]:
-    """Steps per second of each of two concurrent runs, as a share of a lone run's."""
+    """Measure the steps per second of each of two simultaneous runs, as a fraction of a single run's."""
     doors = site.service()
     chosen = experiment("lenet", 3000)
     shares = []
@@ -211,7 +211,7 @@ async def follow(url: str, runs: list[str], *, viewers: int, seconds: float) -> 
 
 
 def ten_viewers(site: Site) -> dict[str, Any]:
-    """Ten listeners of one live run: updates per second of the slowest."""
+    """Measure the updates per second of the slowest of ten listeners of one live run."""
     run = site.service().submit(batch_of(experiment("lenet", 6000), 1, 9000), "viewers")
     time.sleep(0.5)
     rates = asyncio.run(follow(site.url, [run], viewers=10, seconds=8))

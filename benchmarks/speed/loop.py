@@ -33,7 +33,7 @@ STARTS = 8
 
 
 def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
-    """Inverting Gradients on one picture (astronaut), in CIFAR-10 normalisation, label recovered."""
+    """Return Inverting Gradients on one picture (astronaut), in CIFAR-10 normalisation, label recovered."""
     chosen = Experiment(
         model=Part(id=model, fields={"normalise": "cifar10"}),
         attack=Part(id="inverting_gradients", fields={"steps": steps, "tv_weight": TV, "starts": starts}),
@@ -42,7 +42,7 @@ def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
 
 
 def ours(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
-    """Seconds of the whole loop from one random picture, nothing kept, and the PSNR of its answer; in a process as a worker's is."""
+    """Measure the seconds of the whole loop from one random picture, and the PSNR of its answer, in a process like a worker's."""
     command = [sys.executable, __file__, chosen.model_dump_json(), str(threads), str(start)]
     environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
@@ -65,7 +65,7 @@ def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """The most memory that this process has held so far."""
+    """Return the peak memory of this process."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most / (2**20 if sys.platform == "darwin" else 2**10)
 

@@ -75,7 +75,7 @@ def load_weights(model: nn.Sequential, path: Path) -> tuple[list[float], list[fl
 
 
 def load_picture(path: Path) -> Tensor:
-    """One picture (1, 3, 32, 32), float32 in [0, 1]."""
+    """Return one picture (1, 3, 32, 32), float32 in [0, 1]."""
     picture = np.load(path, allow_pickle=False)
     if picture.size != math.prod(SHAPE) or picture.shape[-3:] != SHAPE or not 0 <= picture.min() <= picture.max() <= 1:
         raise SystemExit(f"{path}: expected is one picture {SHAPE} with values in [0, 1], given was {picture.shape} {picture.dtype}.")
@@ -139,7 +139,7 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def read_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", choices=MODELS, required=True)
     parser.add_argument("--weights", type=Path, required=True, help="state dict saved by torch.save, its tensors in the network's order")
