@@ -1,4 +1,4 @@
-"""The command line, `gradient-leakage` or `python -m leakage`: the same engine without a page, and what starts the pages."""
+"""The command line, `gradient-leakage` or `python -m leakage`: the engine without pages, and the start of the web server."""
 
 import argparse
 import errno
@@ -34,13 +34,17 @@ log = logging.getLogger("leakage")
 
 
 def command() -> int:
-    """Run what `gradient-leakage` and `python -m leakage` are given as arguments."""
+    """Run the command in this process's arguments, and return its exit status."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     return main(sys.argv[1:])
 
 
 def main(arguments: list[str]) -> int:
-    """Answer 0, or 1 after a sentence saying what was wrong."""
+    """Run a command and return its exit status: 0, or 1 after an error that was logged as a sentence, or INTERRUPTED.
+
+    Args:
+        arguments: the name of the command and its arguments, for example ["run", "experiment.json", "--out", "results"].
+    """
     name = "gradient-leakage" if Path(sys.argv[0]).name.startswith("gradient-leakage") else "python -m leakage"
     parser = argparse.ArgumentParser(prog=name, description="Attack, defend and watch what the gradients of federated learning give away.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -50,22 +54,26 @@ def main(arguments: list[str]) -> int:
     app.add_argument("--headless", action="store_true", help="open no browser")
     run_command.options(commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png"))
     training_commands.options(commands)
-    evaluate = commands.add_parser("evaluate", help="accuracy of checkpoints on the whole test sets, beside what their cards say")
+    evaluate = commands.add_parser(
+        "evaluate", help="measure the accuracy of checkpoints on the whole test sets, and compare it with their cards"
+    )
     evaluate.add_argument("checkpoint", nargs="*", help="ids of checkpoints; default: all on this machine")
     fetch = commands.add_parser("fetch", help="download a data set, or a network for LPIPS, where a connection allows")
     fetch.add_argument("name", choices=NAMES)
-    record = commands.add_parser("record", help="make the recordings in assets/ that are missing, or ask something else today")
-    record.add_argument("--only", nargs="+", default=[], metavar="NAME", help="these alone, in any case: runs (r02), grids (g07), lab")
-    record.add_argument("--check", action="store_true", help="write nothing: play them again and compare")
-    record.add_argument("--verdicts", action="store_true", help="play nothing: judge what is recorded by the rule of today")
-    record.add_argument("--jobs", type=int, default=1, help="so many at a time, on one core each; default 1")
-    learn = commands.add_parser("learn", help="look after the lessons")
+    record = commands.add_parser("record", help="make the recordings in assets/ that are missing or of other experiments than today's")
+    record.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="record only these, even if they are up to date: runs (r02), grids (g07), lab"
+    )
+    record.add_argument("--check", action="store_true", help="write nothing: compute the runs again and compare them with their recordings")
+    record.add_argument("--verdicts", action="store_true", help="compute no run: judge the recordings by today's rule")
+    record.add_argument("--jobs", type=int, default=1, help="the number of runs computed at a time, on one core each; default 1")
+    learn = commands.add_parser("learn", help="check the lessons")
     learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
-    learn.add_argument("--write", action="store_true", help="put what was found into the lessons, and draw their figures anew")
+    learn.add_argument("--write", action="store_true", help="write the recomputed numbers into the lessons, and draw their figures again")
     site = commands.add_parser("site", help="write the lessons and worksheets as a folder that opens without this program")
     site.add_argument("--out", type=Path, default=Path("site"), help="the folder; default site")
-    site.add_argument("--address", default="", help="where a web host will have it, for the worksheets to print")
-    site.add_argument("--pdf", action="store_true", help="the worksheets as PDF too, where Chromium and Playwright are")
+    site.add_argument("--address", default="", help="the address at which a web host will serve the folder, which worksheets print")
+    site.add_argument("--pdf", action="store_true", help="write the worksheets as PDF too, which needs Chromium and Playwright")
     admin.options(commands.add_parser("admin", help="for the administrator of a server: its state, cleaning, exporting"))
     schema = commands.add_parser("schema", help="print the JSON Schema of an experiment file, or of metrics.json")
     schema.add_argument("name", nargs="?", choices=schemas.NAMES, default=schemas.NAMES[0], help=f"default {schemas.NAMES[0]}")
@@ -98,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
             recorder.record(given.only, check=given.check, jobs=given.jobs)
         elif given.command == "learn":
-            tell_claims(write=given.write)
+            check_claims(write=given.write)
         elif given.command == "admin":
             admin.perform(given, settings())
         elif given.command == "schema":
@@ -108,8 +116,8 @@ def main(arguments: list[str]) -> int:
         else:
             write_docs()
     except (ValueError, OSError, RuntimeError, MemoryError, StoreError) as error:
-        told = in_plain_words(error, settings().store) if isinstance(error, StoreError) else None
-        log.error("%s", file_words(error) if isinstance(error, OSError) else told or error)
+        explained = in_plain_words(error, settings().store) if isinstance(error, StoreError) else None
+        log.error("%s", file_words(error) if isinstance(error, OSError) else explained or error)
         return 1
     except KeyboardInterrupt:
         log.error("Stopped by hand.")
@@ -118,7 +126,7 @@ def main(arguments: list[str]) -> int:
 
 
 def file_words(error: OSError) -> str:
-    """Describe what is wrong with a file in a sentence; for other errors in the words of the operating system.
+    """Describe an error of a file in a sentence; other errors are described in the words of the operating system.
 
     >>> file_words(FileNotFoundError(2, "No such file or directory", "asked.json"))
     'asked.json: there is no such file or folder. Check its name.'
@@ -140,30 +148,34 @@ def evaluate_here(ids: list[str]) -> None:
         checkpoints.find(f"{unknown[0]}@0")
     for id, card in checkpoints.cards().items():
         for stage in card.stages if not ids or id in ids else ():
-            found = accuracy_of(card, stage, best_device())
-            log.info("%-28s round %3d  %6.2f %%   card %6.2f %%", id, stage.rounds, 100 * found, 100 * stage.accuracy)
+            accuracy = accuracy_of(card, stage, best_device())
+            log.info("%-28s round %3d  %6.2f %%   card %6.2f %%", id, stage.rounds, 100 * accuracy, 100 * stage.accuracy)
 
 
-def tell_claims(*, write: bool) -> None:
-    """Recompute what the lessons claim; say which are off, and put them right when asked."""
+def check_claims(*, write: bool) -> None:
+    """Recompute the numbers that the lessons claim, and log which are wrong; with `write`, correct them and draw the figures again.
+
+    Raises:
+        RuntimeError: a number is wrong, and `write` is False.
+    """
     from leakage.learn import claims
     from leakage.learn.lessons import lessons
 
-    checked = [one for lesson in lessons() for one in claims.check(lesson)]
-    off = [one for one in checked if not one.holds]
-    for one in off:
-        log.info("%s", one.words)
-    log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(off), len(checked))
-    for file in claims.correct_claims(off) if write else ():
+    checked = [claim for lesson in lessons() for claim in claims.check(lesson)]
+    wrong = [claim for claim in checked if not claim.holds]
+    for claim in wrong:
+        log.info("%s", claim.words)
+    log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(wrong), len(checked))
+    for file in claims.correct_claims(wrong) if write else ():
         log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
     if write:
         claims.write_figures(lessons())
-    if off and not write:
-        raise RuntimeError("With --write what was found is put in.")
+    if wrong and not write:
+        raise RuntimeError("With --write the recomputed numbers are written into the lessons.")
 
 
 def make_site(out: Path, address: str, *, pdf: bool) -> None:
-    """Write the folder of lessons, and log how to open it."""
+    """Write the lessons as a folder of static files, with PDF worksheets if `pdf`, and log how to open the folder."""
     if importlib.util.find_spec("jinja2") is None:
         raise RuntimeError('The site is written from templates, by Jinja2. Run `pip install "gradient-leakage-explorer[app]"`.')
     from leakage.web.site import HOME, add_pdfs, write_site
@@ -175,7 +187,7 @@ def make_site(out: Path, address: str, *, pdf: bool) -> None:
 
 
 def write_docs() -> None:
-    """Write what is made from the code: the page of plug-ins, the JSON Schemas of files, the events as TypeScript types."""
+    """Write the files that are generated from the code: docs/plugins.md, the JSON Schemas, and the events as TypeScript types."""
     known = plugin_catalog.describe()
     (ROOT / "docs" / "plugins.md").write_text(plugins_page(known))
     schemas.write(ROOT / "docs" / "schema", known)
@@ -211,7 +223,7 @@ def declarations_section() -> list[str]:
 
 
 def default(owner: type, name: str) -> str:
-    """Return a declaration's default for its row on that page; an empty string where each plug-in must set it."""
+    """Return the default of a declaration as Markdown for docs/plugins.md; "" if every plug-in must set it."""
     if not hasattr(owner, name):
         return ""
     value = getattr(owner, name)
@@ -219,7 +231,7 @@ def default(owner: type, name: str) -> str:
 
 
 def allowed(field: catalog.Field) -> str:
-    """Describe the allowed values of a field for its row on that page."""
+    """Describe the allowed values of a field, as Markdown for docs/plugins.md."""
     if field.syntax:
         return f"a {field.syntax}, in steps such as {SYNTAXES[field.syntax].forms}"
     return ", ".join(field.options) or ("true, false" if field.type == "bool" else f"{field.low} to {field.high}")

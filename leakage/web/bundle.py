@@ -1,8 +1,8 @@
 """Several JavaScript modules as one classic script, which a browser also runs from a folder: there it refuses modules.
 
-Every module becomes a function that answers what it exports, called once, after those that it imports. Of the syntax of modules only this
-is known: `import { a, b as c } from './x.js';` and `export` before a function, a class or a `const` with a name, each at the beginning of
-a line. Anything else is refused.
+Every module becomes a function that returns its exports; it is called once, after the functions of the modules that it imports. The bundler
+knows only this syntax of modules: `import { a, b as c } from './x.js';` and `export` before a function, a class or a `const` with a name,
+each at the beginning of a line. Anything else is refused.
 """
 
 import re
@@ -18,7 +18,7 @@ EXPORT = re.compile(r"export (?=(?:async )?function\*? (\w+)\(|class (\w+)\b|con
 IMPORTED = re.compile(r"(\w+)(?: as (\w+))?")
 WORD = re.compile(r"(?<![.\w$])(?:import|export|await)\b(?!\s*:)|[{}]")
 
-# What a place in a script may hold. A slash divides after a value, and else begins a regular expression.
+# The tokens of a script. A slash after a value is a division; otherwise it begins a regular expression.
 TOKEN = re.compile(
     r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|(?P<word>[\w$]+)|(?P<sign>.)""", re.DOTALL
 )
@@ -28,15 +28,16 @@ NO_VALUE = {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "
 
 
 class _Module(NamedTuple):
-    """A module taken apart: its lines without imports and the word export."""
+    """A parsed module; `body` is its text without imports and the word export."""
 
-    imports: dict[str, list[tuple[str, str]]]  # module -> (name there, name here)
+    imports: dict[str, list[tuple[str, str]]]
+    """Module -> the imported names, each as a pair: the name in that module, the name in this module."""
     exports: list[str]
     body: str
 
 
 def bundle(scripts: Scripts, entry: str) -> str:
-    """Bundle the module `entry` and all that it imports into one script. Raises ValueError naming file and line of what it cannot parse."""
+    """Bundle the module `entry` and all that it imports into one script. Raises ValueError with file and line of unknown syntax."""
     modules = {name: _taken_apart(name, scripts.files[name].decode()) for name in scripts.closure(entry)}
     try:
         order = [*TopologicalSorter({name: module.imports for name, module in modules.items()}).static_order()]
@@ -102,9 +103,9 @@ def code_of(text: str) -> str:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Split the script into pieces, each with whether it is code."""
+    """Split a script into pieces, and yield each piece with whether it is code."""
     position, value, template = 0, False, False
-    braces: list[int] = []  # for every template that we are in the middle of: how many braces are open in its ${}
+    braces: list[int] = []  # for every open template: the number of open braces in its ${}
     while position < len(text):
         match = TEMPLATE.match(text, position) if template else None if value else PATTERN.match(text, position)
         if match:
