@@ -129,9 +129,11 @@ class GenerativeSearch:
         """Search for latent codes z: min of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from `starts` random codes at once."""
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode), floor=self.goal.floor)
         z = self.prior.sample(starts, self.seen, self.rng)
-        search = descent.minimize(
-            self.seen, z, self.labels, self.distances, lambda z: norm_weight * norm_deviation(z), note=self.note, rng=self.rng
-        )
+
+        def penalty(z: Tensor) -> Tensor:
+            return norm_weight * norm_deviation(z)
+
+        search = descent.minimize(self.seen, z, self.labels, self.distances, penalty, note=self.note, rng=self.rng)
         return (yield from with_event(search, self.prior.event))
 
     def features(self, start: Tensor, stage: int, *, steps: int, step_size: float, radius: float, tv_weight: float) -> Search:

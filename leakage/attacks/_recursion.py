@@ -93,16 +93,11 @@ class Recursion:
         solved, x, input_gradient = yield from self._solve_alone(single)
         residual = max(self._bias_residual(layer, k), solved.residual if solved else self._outer_residual(layer, k, x))
         short = solved is not None and solved.rank < solved.unknowns
+        extended = replace(step, layer=layer, x=x, input_gradient=input_gradient, solved=solved)
         if self.system == TOGETHER and (short or step.open):
-            return (
-                yield from self._solve_with_layers_above(
-                    replace(step, layer=layer, x=x, input_gradient=input_gradient, solved=solved), single
-                )
-            )
+            return (yield from self._solve_with_layers_above(extended, single))
         name = step.short or (layer.name if short else "")
-        return replace(
-            step, layer=layer, x=x, input_gradient=input_gradient, solved=solved, residual=max(step.residual, residual), short=name
-        )
+        return replace(extended, residual=max(step.residual, residual), short=name)
 
     def _solve_alone(self, single: Segment) -> Search[tuple[Solved | None, Tensor, Tensor]]:
         """Solve a layer by its equations alone; return how it was solved, its input x and dL/dx.
@@ -176,12 +171,10 @@ class Recursion:
             z = part.inverse(solved.x)
             inner = input_gradient * part.derivative(z)
             systems = [self._equations(part, inner, z, part.known(z))]
-            if part is first:
-                systems.append(
-                    self._equations(layer.skip, k, skip_output, single.known)
-                    if layer.skip
-                    else ConvolutionEquations(_identity(len(skip_output)), skip_output, single.known)
-                )
+            if part is first and layer.skip:
+                systems.append(self._equations(layer.skip, k, skip_output, single.known))
+            elif part is first:
+                systems.append(ConvolutionEquations(_identity(len(skip_output)), skip_output, single.known))
             solved, input_gradient = self._solve(systems, part), part.input_gradient(self.weights, inner)
         if left and single.fits(self.gradient):
             return (yield from solve_segment(single, self.weights, self.gradient, solved.x))

@@ -32,8 +32,8 @@ BROKEN = "This update passes no gradient through {} that a picture could have se
 UNREADABLE = "This update holds numbers that are not finite: no equation can be made of it."
 MISSING = "The gradient of {} is zero, or its phone keeps it: going layer by layer ends there. A search goes on with the others."
 SILENT = (
-    "The last layer's gradient is zero, as behind a ReLU that lets nothing through or a hinge loss whose margin is met, or its phone keeps "
-    "it: it says nothing here."
+    "The last layer's gradient is zero, as behind a ReLU that lets nothing through or a hinge loss with its margin met, or its phone keeps "
+    "it: there are no equations to begin with."
 )
 UNDECIDED = "{} pictures explain this gradient, and nothing in it says which is the private one. The first is shown, none is the answer."
 SHORT = "Layer {}: {:,} equations determine {:,} of {:,} unknowns. The rest is guessed: the shortest solution."

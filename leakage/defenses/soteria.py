@@ -115,9 +115,8 @@ def scores(model: nn.Module, layer: str, weights: Params, x: Tensor) -> Tensor:
     lengths = list[Tensor]()
     for start in range(0, count, chunk):
         chosen = torch.eye(count, dtype=r.dtype, device=r.device)[start : start + chunk]  # (c, D)
-        (gradients,) = torch.autograd.grad(
-            r, pictures, chosen.unsqueeze(1).expand(-1, *r.shape), retain_graph=True, is_grads_batched=True
-        )  # (c, B, C, H, W)
-        lengths.append(gradients.flatten(2).norm(dim=2))  # (c, B)
+        directions = chosen.unsqueeze(1).expand(-1, *r.shape)  # (c, B, D)
+        (gradients,) = torch.autograd.grad(r, pictures, directions, retain_graph=True, is_grads_batched=True)
+        lengths.append(gradients.flatten(2).norm(dim=2))  # (c, B), from (c, B, C, H, W)
     total: Tensor = (torch.cat(lengths).T / (r.detach().abs() + SMALL)).sum(0)  # (D,)
     return total
