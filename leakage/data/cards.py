@@ -1,4 +1,4 @@
-"""Cards of trained networks, as JSON files, and the files of weights whose hashes they hold."""
+"""Cards of trained networks (JSON files), and the check of the weights by the hash in the card."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ Card = TypeVar("Card")
 
 
 def read_card(path: Path, kind: TypeAdapter[Card], title: str, remedy: str, **more: Any) -> Card:
-    """Read a card.
+    """Read and check the card of a trained network, and return it as the type of `kind`.
 
     Args:
         path: the JSON file.
-        kind: checks and converts its content.
+        kind: checks and converts the content of the file.
         title: what the card describes, for the error.
         remedy: what to do about a damaged card.
         more: fields that are not in the file.
@@ -33,7 +33,7 @@ def read_card(path: Path, kind: TypeAdapter[Card], title: str, remedy: str, **mo
 
 
 def verified_bytes(path: Path, sha256: str, remedy: str) -> bytes:
-    """Return the content of a file. Raises CheckpointError if it cannot be read, or its SHA-256 is not that of the card."""
+    """Return the content of a file. Raises CheckpointError if the file cannot be read, or has another SHA-256 than `sha256`."""
     try:
         data = path.read_bytes()
     except OSError as error:
