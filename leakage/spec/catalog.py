@@ -5,7 +5,7 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -137,7 +137,7 @@ E = TypeVar("E", bound=Entry, covariant=True)
 
 
 @dataclass(frozen=True)
-class Entries(Collection[E]):
+class Entries(Iterable[E]):
     """The plug-ins of one kind, in the order of their ids."""
 
     kind: str
@@ -145,12 +145,6 @@ class Entries(Collection[E]):
 
     def __iter__(self) -> Iterator[E]:
         return iter(self.all)
-
-    def __len__(self) -> int:
-        return len(self.all)
-
-    def __contains__(self, entry: object) -> bool:
-        return entry in self.all
 
     def find(self, name: str) -> E | None:
         """Return the plug-in with the id `name`; None if it does not exist, as after the plug-in of an old run was removed."""
