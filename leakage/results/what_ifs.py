@@ -112,10 +112,7 @@ def _crowd(experiment: Experiment, spare: list[Picture]) -> dict[str, tuple[str,
 
 def _apart(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     """Ask about the exact attack on batches, if there are several pictures and the run used another attack."""
-    question = prepared().what_ifs.exact
-    if len(experiment.pictures) == 1 or experiment.attack.id == _attack(question):
-        return {}
-    return _prepared(question, experiment, checkpoint="")
+    return _other_attack(prepared().what_ifs.exact, experiment, checkpoint="") if len(experiment.pictures) > 1 else {}
 
 
 def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
@@ -133,18 +130,21 @@ def _learned(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
 
 def _undone(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Ask about a network that was trained to invert such updates, if there is one and the run used another attack."""
-    question = prepared().what_ifs.undone
-    asked = _prepared(question, experiment)
+    asked = _other_attack(prepared().what_ifs.undone, experiment)
     with suppress(SpecError):
-        if experiment.attack.id != _attack(question) and not warnings(asked[question.title][1].resolve(known), known):
+        if not any(warnings(changed.resolve(known), known) for _, changed in asked.values()):
             return asked
     return {}
 
 
 def _coarse(experiment: Experiment) -> dict[str, tuple[str, Experiment]]:
     """Ask about the attack with fewer unknowns, if there is a protection and the run used another attack."""
-    question = prepared().what_ifs.coarse
-    return _prepared(question, experiment) if experiment.defenses and experiment.attack.id != _attack(question) else {}
+    return _other_attack(prepared().what_ifs.coarse, experiment) if experiment.defenses else {}
+
+
+def _other_attack(question: WhatIf, experiment: Experiment, **more: Any) -> dict[str, tuple[str, Experiment]]:
+    """Return a prepared question that changes the attack; nothing if the run used that attack."""
+    return {} if experiment.attack.id == _attack(question) else _prepared(question, experiment, **more)
 
 
 def _attack(question: WhatIf) -> str:
@@ -154,10 +154,8 @@ def _attack(question: WhatIf) -> str:
 
 def _between(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
     """Ask about the attack that replays no local steps, if there are many local steps and the run used another attack."""
-    question, steps = prepared().what_ifs.between, ClientBehavior.in_experiment(experiment, known).steps
-    if (steps or 1) < MANY_STEPS or experiment.attack.id == _attack(question):
-        return {}
-    return _prepared(question, experiment)
+    steps = ClientBehavior.in_experiment(experiment, known).steps or 1
+    return _other_attack(prepared().what_ifs.between, experiment) if steps >= MANY_STEPS else {}
 
 
 def _protocol(experiment: Experiment, known: Catalog) -> dict[str, tuple[str, Experiment]]:
