@@ -150,8 +150,8 @@ def _check_steady(model: nn.Module, x: Tensor) -> None:
             raise ValueError(
                 f"Buffer {name} changes whenever the model is called in eval mode: nobody could replay the client. Fix it first."
             )
-    for (name, layer, one), (_, _, other) in zip(first, second, strict=False):
-        if not _equal(one, other):
+    for (name, layer, answer), (_, _, again) in zip(first, second, strict=False):
+        if not _equal(answer, again):
             what = layer_name(name, layer)
             raise ValueError(
                 f"{what[:1].upper()}{what[1:]} answers differently to equal pictures, also in eval mode: take its randomness out of it."

@@ -61,7 +61,7 @@ class TqdmBar:
 
 def most_steps(attack: Attack) -> int | None:
     """Return the largest number of optimiser steps by the attack's fields; None where it has no steps, or several kinds of steps."""
-    fields = {own.name: getattr(attack, own.name) for own in described(type(attack))}
+    fields = {declared.name: getattr(attack, declared.name) for declared in described(type(attack))}
     if "steps" not in fields or any(name.endswith("_steps") for name in fields):
         return None
     return int(fields["steps"] * fields.get("restarts", 1) + 2 * fields.get("polish", 0))  # see `polished`

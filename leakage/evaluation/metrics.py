@@ -140,8 +140,8 @@ def label_overlap(guess: Tensor, truth: Tensor) -> float:
 
     n_c and m_c count the labels c in `guess` (B,) and `truth` (B,).
     """
-    found, real = Counter(guess.tolist()), Counter(truth.tolist())
-    return 1 - sum(abs(found[c] - real[c]) for c in found | real) / (2 * len(truth))
+    guessed, real = Counter(guess.tolist()), Counter(truth.tolist())
+    return 1 - sum(abs(guessed[c] - real[c]) for c in guessed | real) / (2 * len(truth))
 
 
 def gradient_distances(update: Params, reference: Params) -> dict[str, float]:

@@ -86,17 +86,17 @@ class Row:
 
 def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     """Return a row for every run, in the order of the runs."""
-    asked = [run.experiment_as(Experiment) for run in runs]
-    peers, attacks = [part for experiment in asked for part in experiment.defenses], [experiment.attack for experiment in asked]
+    experiments = [run.experiment_as(Experiment) for run in runs]
+    peers, attacks = [part for experiment in experiments for part in experiment.defenses], [experiment.attack for experiment in experiments]
 
     def words(experiment: Experiment) -> dict[str, str]:
         attack = part_words("attack", experiment.attack, attacks, known, short=True)
         return {"protection": protection(experiment.defenses, peers, known), "attack": attack}
 
-    arms = titles([scenario(experiment) for experiment in asked], known)
+    scenario_titles = titles([scenario(experiment) for experiment in experiments], known)
     return [
-        _row(reader, run, experiment, known, title=title, arm=arm, **words(experiment))
-        for run, experiment, title, arm in zip(runs, asked, titles(asked, known), arms, strict=True)
+        _row(reader, run, experiment, known, title=title, arm=scenario_title, **words(experiment))
+        for run, experiment, title, scenario_title in zip(runs, experiments, titles(experiments, known), scenario_titles, strict=True)
     ]
 
 

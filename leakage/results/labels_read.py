@@ -39,11 +39,11 @@ def labels_read(reader: RunReader, runs: Sequence[Run], rows: Sequence[Row]) -> 
     """
     best, truth, classes = dict[str, int](), dict[str, list[str]](), 0
     for run, row in zip(runs, rows, strict=True):
-        meta, asked = reader.meta(run.id), run.experiment_as(Experiment)
+        meta, experiment = reader.meta(run.id), run.experiment_as(Experiment)
         if row.label_accuracy is None or meta is None or not (row.answered or row.shows):  # a stopped search has not decided on labels
             continue
-        group = "".join(picture.model_dump_json() for picture in asked.pictures)
-        best[group] = max(best.get(group, 0), round(row.label_accuracy * len(asked.pictures)))
+        group = "".join(picture.model_dump_json() for picture in experiment.pictures)
+        best[group] = max(best.get(group, 0), round(row.label_accuracy * len(experiment.pictures)))
         truth[group] = [picture.class_name for picture in meta.truth.pictures]
         classes = max(classes, meta.truth.classes or len(meta.truth.class_names))
     every = [name for names in truth.values() for name in names]

@@ -18,7 +18,7 @@ def print_all(files: Sequence[Path]) -> list[Path]:
         from playwright.sync_api import Error, sync_playwright
     except ImportError as error:
         raise RuntimeError(NEEDED.format(error)) from None
-    path = os.environ.get("LEAKAGE_BROWSER") or next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    path = os.environ.get("LEAKAGE_BROWSER") or next((executable for name in BROWSERS if (executable := shutil.which(name))), None)
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(executable_path=path, channel=None if path else "chrome", args=["--no-sandbox"])

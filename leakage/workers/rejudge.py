@@ -121,16 +121,17 @@ def _grid(name: str, grid: GridRecording, film: bytes) -> GridRecording:
     return grid.model_copy(update={"cells": tuple(cells)})
 
 
-def _private_and_baselines(asked: Experiment) -> tuple[Tensor, Baselines]:
-    return _scene(Experiment(pictures=asked.pictures, size=asked.size, channels=asked.channels, seed=asked.seed).model_dump_json())
+def _private_and_baselines(experiment: Experiment) -> tuple[Tensor, Baselines]:
+    pictures, size, channels = experiment.pictures, experiment.size, experiment.channels
+    return _scene(Experiment(pictures=pictures, size=size, channels=channels, seed=experiment.seed).model_dump_json())
 
 
 @lru_cache(maxsize=64)
 def _scene(pictures: str) -> tuple[Tensor, Baselines]:
     """Return the private pictures of an experiment, and the baselines for guesses of them."""
-    asked = Experiment.model_validate_json(pictures)
-    x, y = load(asked, {})
-    return x, make_baselines(origins(asked), x, y, seed=asked.seed)
+    experiment = Experiment.model_validate_json(pictures)
+    x, y = load(experiment, {})
+    return x, make_baselines(origins(experiment), x, y, seed=experiment.seed)
 
 
 def _tensor(pictures: Pixels, x: Tensor) -> Tensor:
