@@ -32,6 +32,10 @@ def plugin(name: str, **fields: float | bool | str) -> Any:
     """
     name = plugin_today(name)
     kinds = [kind for kind in BASES if name in ids(kind)]
+    if not kinds and name in ids("model"):
+        made = load("model", name)
+        how = f"from {made.__module__} import {made.__name__}; {made.__name__}().build((1, 28, 28), 10)"
+        raise ValueError(f"{name!r} is a model. leakage.attack takes a model as a torch module, which you build: {how}")
     if not kinds:
         known = "; ".join(f"{kind}: {', '.join(ids(kind))}" for kind in BASES)
         raise ValueError(f"There is no plug-in {name!r}. There are {known}.")

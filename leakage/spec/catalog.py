@@ -222,6 +222,20 @@ def read(path: Path) -> Catalog | None:
         return None
 
 
+def read_fault(path: Path) -> str:
+    """Read why the catalog at `path` could not be written; return "" if that is not known, or if files have changed since."""
+    try:
+        of_version, _, sentence = fault_file(path).read_text().partition("\n")
+    except (OSError, ValueError):
+        return ""
+    return sentence if of_version == version() else ""
+
+
+def fault_file(path: Path) -> Path:
+    """Return the file beside the catalog at `path` that says why the catalog could not be written."""
+    return path.with_suffix(".fault")
+
+
 def make_catalog(version: str, plugins: Mapping[str, Iterable[Mapping[str, Any]]]) -> Catalog:
     """Make a catalog from plain data.
 

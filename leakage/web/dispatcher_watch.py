@@ -35,6 +35,7 @@ class DispatcherWatch:
         self.started_at, self.started_version = 0.0, ""  # of `process`: monotonic seconds, version of the catalog
         self.waits_until = 0.0
         self.start_backoff, self.check_backoff = Backoff(), Backoff()
+        self.plugin_fault = ""  # logged last
 
     async def keep(self) -> None:
         """Check the dispatcher for ever, and log every error, such as a full disk, too many processes or a half-written file."""
@@ -60,6 +61,7 @@ class DispatcherWatch:
                 self.start(version)
         elif holder.program is None or holder.program.version == version:
             self.set_superseded("")
+            self.log_plugin_fault()
             if not self.start_backoff.works and catalog.read(self.config.catalog):
                 self.start_backoff.worked()
         elif Program.here().replaces(holder.program):
@@ -79,6 +81,13 @@ class DispatcherWatch:
             log.warning("%s", message)
         self.superseded = message
         self.stream.dispatcher_is_ours = not message
+
+    def log_plugin_fault(self) -> None:
+        """Log which plug-in cannot be read, once for each change of the message."""
+        fault = catalog.read_fault(self.config.catalog)
+        if fault and fault != self.plugin_fault:
+            log.error("%s", fault)
+        self.plugin_fault = fault
 
     def start(self, version: str) -> None:
         """Start a dispatcher, unless the last one is still starting or failed a short time ago.

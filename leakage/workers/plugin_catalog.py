@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import traceback
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,46 @@ from typing import Any
 from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
-from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, make_catalog, text, version
-from leakage.spec.fields import KINDS
+from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, text, version
+from leakage.spec.fields import KINDS, CatalogError
+
+REMEDY = "Correct the file, or move it elsewhere; then everything goes on by itself."
 
 
 def write(path: Path) -> Catalog:
-    """Import every plug-in, write the catalog of their declarations to `path`, and return it."""
-    catalog = describe()
+    """Import every plug-in, write the catalog of their declarations to `path`, and return it.
+
+    If a plug-in cannot be described, write the reason as a sentence to `fault_file(path)`, which `read_fault` reads, and raise the error.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(text(catalog))
-    fresh.replace(path)
+    before = version()
+    try:
+        catalog = describe()
+    except Exception as error:  # a plug-in may raise any error
+        _replace(fault_file(path), f"{before}\n{fault(error)}")
+        raise
+    _replace(path, text(catalog))
+    fault_file(path).unlink(missing_ok=True)
     return catalog
+
+
+def _replace(path: Path, content: str) -> None:
+    """Write a file in one step, so that no reader sees a part of it."""
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(content)
+    fresh.replace(path)
+
+
+def fault(error: Exception) -> str:
+    """Return in a sentence which plug-in raised this error of `describe`, on which line, and what to do."""
+    if isinstance(error, CatalogError):
+        return f"The plug-ins cannot be listed. {error} {REMEDY}"
+    file = (getattr(error, "__notes__", None) or [""])[-1]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if file and frame.filename.endswith(file)]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    what = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split()).rstrip(".")
+    place = f"{file}, line {line}" if line else file or "an error in one of them"
+    return f"The plug-ins cannot be listed, because of {place}: {type(error).__name__}: {what}. {REMEDY}"
 
 
 def describe() -> Catalog:
@@ -29,8 +58,16 @@ def describe() -> Catalog:
 
 
 def _entry(kind: str, name: str) -> dict[str, Any]:
-    """Return the fields of a plug-in's catalog entry: some are computed here, the others are the plug-in's declarations."""
-    plugin = load(kind, name)
+    """Return the fields of a plug-in's catalog entry; add the plug-in's file as a note to an error."""
+    try:
+        return _declared(load(kind, name), kind, name)
+    except Exception as error:
+        error.add_note(f"leakage/{KINDS[kind]}/{name}.py")
+        raise
+
+
+def _declared(plugin: Any, kind: str, name: str) -> dict[str, Any]:
+    """Return the fields of a catalog entry: some are computed here, the others are the plug-in's declarations."""
     computed: dict[str, Any] = {"id": name, "short": plugin.short or plugin.title, "doc": inspect.cleandoc(plugin.__doc__ or "")}
     computed |= {"fields": described(plugin), **(_defense(plugin) if kind == "defense" else {})}
     return {field: computed[field] if field in computed else getattr(plugin, field) for field in ENTRIES[kind].model_fields}

@@ -126,6 +126,28 @@ def test_plug_ins_that_cannot_be_listed_are_tried_again(tmp_path: Path) -> None:
         assert until(made.service.catalog, within=60, what="the plug-ins are listed")
 
 
+@pytest.mark.processes
+def test_a_broken_plug_in_is_named_in_the_terminal_until_it_is_corrected(tmp_path: Path) -> None:
+    root, home = checkout(tmp_path / "program", release="1.0"), tmp_path / "home"
+    planted = root / "leakage" / "attacks" / "mine.py"
+    planted.write_text("import torch\n\nthis is no Python\n")
+    home.mkdir()
+    said = (
+        "The plug-ins cannot be listed, because of leakage/attacks/mine.py, line 3: SyntaxError: invalid syntax. "
+        "Correct the file, or move it elsewhere; then everything goes on by itself.\n"
+    )
+    with place(home, root=root) as made:
+        watch = made.start(["-c", WATCHING], "watch.log")
+        until(lambda: said in (home / "watch.log").read_text(), what="the plug-in is named")
+        time.sleep(4 * LOOKS)
+        assert (home / "watch.log").read_text().count(said) == 1
+        assert "SyntaxError" in (home / "dispatch.log").read_text()
+        planted.unlink()
+        until(lambda: (home / "catalog.json").exists(), what="the plug-ins are listed")
+        assert not (home / "catalog.fault").exists()
+        assert watch.poll() is None
+
+
 # ---------------------------------------------------------------- two versions
 
 
