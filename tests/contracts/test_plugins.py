@@ -1,4 +1,4 @@
-"""A plug-in is one new file: a copy of the project with six new files, two of them from the guide, knows all of them."""
+"""A plug-in is one new file: a copy of the project with seven new files, three of them from the guide, knows all of them."""
 
 import json
 import os
@@ -34,6 +34,7 @@ class Steepest(Attack):
     plain = "Changes a noisy picture until its gradient points the same way."
     hint = "Planted by a test."
     source = "https://example.org/steepest"
+    reads_labels = True
 
     steps: int = param(100, 1, 1000, "Optimiser steps.")
     speed: float = param(0.1, 0.001, 1, "Step size in units of a pixel.")
@@ -124,7 +125,7 @@ class Straight(Model):
     """logits = W x + b."""
 
     title = "Small network (linear)"
-    plain = "Every class is one weighted sum of the pixels."
+    plain = "A class is a weighted sum of the pixels."
     hint = "Planted by a test."
     source = "https://example.org/linear"
 
@@ -146,10 +147,12 @@ NEW = {
     "models/straight.py": MODEL,
     **IN_GUIDE,
 }
+READERS = ("names", "prose", "absolute_sentences")  # they read the files of plug-ins, and all other files of the project
 CONTRACTS = [
-    *(f"tests/contracts/test_{name}.py" for name in ("attacks", "defenses", "protocols", "truth", "house")),
+    *(f"tests/contracts/test_{name}.py" for name in ("attacks", "defenses", "protocols", "truth", "house", "settings", *READERS)),
     "tests/models/test_models.py",
 ]
+COPIED = ("assets", "benchmarks", "docs", "leakage", "pages", "scripts", "tests", ".streamlit")
 QUESTION = {
     "pictures": [{"id": "digit-3"}],
     "size": 28,
@@ -163,14 +166,12 @@ QUESTION = {
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with six more files."""
+    """The project with seven more files."""
     root = tmp_path_factory.mktemp("project")
-    shutil.copytree(ROOT / "leakage", root / "leakage", ignore=shutil.ignore_patterns("__pycache__", "static"))
-    for file in [ROOT / "pyproject.toml", *ROOT.glob("tests/*.py"), *ROOT.glob("tests/support/*.py"), *(ROOT / name for name in CONTRACTS)]:
-        (root / file.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(file, root / file.relative_to(ROOT))
-    shutil.copytree(ROOT / "assets" / "generators", root / "assets" / "generators")  # which the contracts hand to those with a generator
-    (root / "docs").mkdir()
+    for folder in COPIED:
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for file in [*ROOT.glob("*.md"), *ROOT.glob("*.py"), *ROOT.glob("*.json"), ROOT / "pyproject.toml"]:
+        shutil.copy(file, root)
     for name, text in NEW.items():
         (root / "leakage" / name).write_text(text)
     return root
@@ -180,7 +181,7 @@ def python(project: Path, *arguments: str) -> str:
     """What Python says in the copy; the call must succeed."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=400, check=False
+        [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -217,16 +218,32 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     assert (project / "out" / "final.png").exists()
 
 
+@pytest.mark.long
+def test_the_experiment_of_the_guide_runs_with_the_plugins_of_the_guide(project: Path) -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", GUIDE, re.DOTALL)
+    (project / "experiment.json").write_text(json.dumps({**json.loads(block), "assume": {"strategy": "leave out"}}))
+    python(project, "-m", "leakage", "run", "experiment.json", "--out", "of_the_guide")
+    metrics = json.loads((project / "of_the_guide" / "metrics.json").read_text())
+    assert metrics["answer"]["labels"] == [7]
+    assert metrics["answer"]["loss"] < 0.5 * metrics["frames"][0]["loss"]
+
+
 @pytest.mark.parametrize("part", ["not slow and not grid", pytest.param("grid", marks=pytest.mark.grid)])
 @pytest.mark.long
 def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(project: Path, part: str) -> None:
-    planted = "steepest or shortening or straight or grey or fading_noise or (one_step and not trains_one_step)"
+    ids = [Path(name).stem for name in NEW if name != "protocols/one_step.py"]
+    planted = " or ".join([*ids, "every_absolute_sentence", "(one_step and not trains_one_step)"])
     said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", part, "-k", planted, *CONTRACTS)
-    assert set(IN_GUIDE) == {"attacks/grey.py", "defenses/fading_noise.py"}
+    assert set(IN_GUIDE) == {"attacks/grey.py", "attacks/near_mean.py", "defenses/fading_noise.py"}
     once = (
         r"contracts/test_attacks\.py::test_an_attack_depends_on_its_generator_alone\[steepest\]",
         r"contracts/test_attacks\.py::test_labels_that_are_not_granted_are_found\[3-steepest\]",
         r"contracts/test_attacks\.py::test_granted_labels_are_used_as_they_are\[grey\]",
+        r"contracts/test_attacks\.py::test_labels_that_are_not_granted_are_found\[3-near_mean\]",
+        r"contracts/test_settings\.py::test_who_reads_labels_says_so\[near_mean\]",
+        r"contracts/test_prose\.py::test_prose_is_plain\[leakage/defenses/fading_noise\.py\]",
+        r"contracts/test_names\.py::test_names_are_the_fields_own\[leakage/attacks/grey\.py\]",
+        r"contracts/test_absolute_sentences\.py::test_every_absolute_sentence_is_listed_with_what_backs_it",
         r"contracts/test_house\.py::test_a_plugin_is_documented_for_a_student_and_for_a_beginner_and_names_its_paper\[attack-grey\]",
         r"contracts/test_defenses\.py::test_a_defended_client_is_pure_and_differentiable\[fading_noise\]",
         r"contracts/test_defenses\.py::test_an_honest_client_called_again_sends_the_same\[fedavg-fading_noise\]",
