@@ -303,12 +303,12 @@ def test_soteria_says_that_it_needs_a_linear_layer() -> None:
 # ---------------------------------------------------------------- Outpost
 
 
-def fresh(*shape: int, seed: int = 5, broadcast_state: float = 0.3) -> Tensor:
-    return broadcast_state * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+def fresh(*shape: int, seed: int = 5, std: float = 0.3) -> Tensor:
+    return std * torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 LAYERS = {"one": fresh(100, 60, seed=6), "two": fresh(50, 40, seed=7), "bias": fresh(40, seed=8)}
-WEIGHTS = {"one": fresh(100, 60), "two": fresh(50, 40, broadcast_state=3.0), "bias": torch.full((40,), 0.5)}  # risks: 0.09, 1, 0
+WEIGHTS = {"one": fresh(100, 60), "two": fresh(50, 40, std=3.0), "bias": torch.full((40,), 0.5)}  # risks: 0.09, 1, 0
 
 
 def perturbed(seed: int = 1, **fields: float) -> Params:
@@ -361,7 +361,7 @@ def test_outposts_noise_is_fresh_in_every_step_and_the_same_when_repeated() -> N
 
 
 def test_outpost_follows_the_weights_of_the_local_step() -> None:
-    broadcast_state, equal = ({name: factor * value for name, value in WEIGHTS.items()} for factor in (1.0, 0.0))
-    noisy, quiet = (rounds(Outpost(decay=0, prune_base=0), [LAYERS], weights)[0] for weights in (broadcast_state, equal))
+    unequal, equal = ({name: factor * value for name, value in WEIGHTS.items()} for factor in (1.0, 0.0))
+    noisy, quiet = (rounds(Outpost(decay=0, prune_base=0), [LAYERS], weights)[0] for weights in (unequal, equal))
     assert not torch.equal(noisy["two"], LAYERS["two"])
     assert all(torch.equal(quiet[name], g) for name, g in LAYERS.items())

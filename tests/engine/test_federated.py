@@ -191,8 +191,8 @@ def test_every_phone_of_a_sum_draws_noise_of_its_own() -> None:
     """Three noises of deviation 1 add up to one of 1.73; the same noise three times would have 3."""
     noise = (Part(id="gaussian_noise", fields={"scale": 1.0}),)
     noisy, plain = (observed(smooth(3), aggregation=SUM, defenses=parts).received.update for parts in (noise, ()))
-    broadcast_state = float(torch.cat([(noisy[name] - plain[name]).flatten() for name in plain]).std())
-    assert broadcast_state == pytest.approx(3**0.5, rel=0.05)  # 2,410 entries: 1.4 % standard error
+    std = float(torch.cat([(noisy[name] - plain[name]).flatten() for name in plain]).std())
+    assert std == pytest.approx(3**0.5, rel=0.05)  # 2,410 entries: 1.4 % standard error
 
 
 def test_settings_that_do_not_go_together_are_said() -> None:
