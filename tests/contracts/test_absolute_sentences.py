@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from absolute_sentences import absolute_sentences
+from absolute_sentences import absolute_sentences, words_of
 
 from leakage.learn.claims import prints_equal, recompute
 from leakage.learn.lessons import Claim, find_lesson
@@ -18,6 +18,7 @@ FACTS = Path(__file__).with_name("facts.json")
 SPOKEN = ("By definition: ", "A setting: ", "A notice: ", "An instruction: ", "Source: ")  # reasons in words, each with what it is
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
 FOUND = absolute_sentences()
+SAY_LESS = f"Write these sentences without these words, or add a row with the support of each to {LIST.relative_to(ROOT)}"
 
 
 def listed(text: str) -> list[tuple[str, str]]:
@@ -73,11 +74,21 @@ def shows(run: str, said: str) -> bool:
     return bool(told.get(said, False))
 
 
+def without_support(found: dict[str, str], rows: list[str]) -> list[str]:
+    """The sentences without a row, each with its place and the words that make it absolute."""
+    return [f"{where}: {sentence} [absolute by: {words_of(sentence)}]" for sentence, where in found.items() if sentence not in rows]
+
+
+def test_a_sentence_without_support_is_reported_with_the_words_that_make_it_absolute() -> None:
+    found = {"Every phone sends all.": "Plug-ins: attacks", "It never fails.": "Lesson 1"}
+    assert without_support(found, ["It never fails."]) == ["Plug-ins: attacks: Every phone sends all. [absolute by: Every, all]"]
+
+
 def test_every_absolute_sentence_is_listed_with_what_backs_it() -> None:
     """Where one is missing: find what backs it and add a row, or say less. Where one is gone: take its row out."""
     rows = [sentence for sentence, _ in listed(LIST.read_text())]
-    missing = [f"{where}: {sentence}" for sentence, where in FOUND.items() if sentence not in rows]
-    assert missing == [], "said without backing"
+    missing = without_support(FOUND, rows)
+    assert missing == [], f"{SAY_LESS}:\n" + "\n".join(missing)
     assert [sentence for sentence in rows if sentence not in FOUND] == [], "listed, and said nowhere"
     assert len(rows) == len(set(rows)), "listed twice"
 

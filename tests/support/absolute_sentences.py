@@ -49,6 +49,15 @@ def is_absolute(sentence: str) -> bool:
     return bool(ABSOLUTE.search(sentence)) and not sentence.endswith("?")
 
 
+def words_of(sentence: str) -> str:
+    """List the words that make a sentence absolute.
+
+    >>> words_of("Every row is one, and no row is none.")
+    'Every, no, none'
+    """
+    return ", ".join(ABSOLUTE.findall(sentence))
+
+
 def texts() -> Iterator[tuple[str, str]]:
     """Yield place and text: lessons, stories, prepared experiments, plug-ins, and strings of Python files."""
     for lesson in lessons():
