@@ -41,12 +41,13 @@ def squared_distance(target: Params, entry_weights: Params | None = None) -> Dis
     return _single(distance("squared", target, entry_weights=entry_weights))
 
 
-def cosine_distance(target: Params) -> Distance:
-    """Return the function g -> 1 - <g, g*> / (||g|| ||g*||) for one gradient g: one cosine over all tensors; g* is `target`.
+def cosine_distance(target: Params, entry_weights: Params | None = None) -> Distance:
+    """Return the function g -> 1 - <g, g*> / (||g|| ||g*||) for one gradient g; the other arguments are those of `squared_distance`.
 
+    It is one cosine over all tensors.
     Source: Geiping et al. 2020.
     """
-    return _single(distance("cosine", target))
+    return _single(distance("cosine", target, entry_weights=entry_weights))
 
 
 def _single(lanes: Distance) -> Distance:
