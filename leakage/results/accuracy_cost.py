@@ -48,7 +48,7 @@ EPSILONS = {  # heading of a column -> its explanation; in the order of `Cost.ep
 
 @dataclass(frozen=True)
 class Cost:
-    """The accuracy and the privacy budget of a training with protections, and the sentences about them."""
+    """What protections cost: the accuracy of a training with them, its epsilons, and sentences that compare it with the unprotected."""
 
     recipe: str = ""
     """The model, data and rounds of the training, in words; empty where there is no table."""
@@ -69,7 +69,11 @@ class Cost:
         return mean(self.accuracies) if self.accuracies else None
 
     def epsilons(self, sent: float | None) -> list[float | None]:
-        """Return the epsilons in the order of EPSILONS, with `sent` (epsilon of what the client sent) as the last."""
+        """Return three epsilons: of the training as it was run, of the training if batches were sampled, and `sent`.
+
+        Args:
+            sent: epsilon of what the client of the attacked experiment sent; None if no protection promises any.
+        """
         return [self.unsampled, self.sampled, sent]
 
 
@@ -87,8 +91,8 @@ class Trained:
 def cost(runs: RunReader, experiment: Experiment, known: Catalog) -> Cost:
     """Return the accuracy and the privacy budget of a training with the protections of an experiment.
 
-    Where the experiment's model is not the model of the table, or where nothing was measured, there is no accuracy, and `Cost.blank`
-    says why.
+    Both are read from the accuracy table or from trainings on this machine. Where the experiment's model is not the model of the table, or
+    where nothing was measured, there is no accuracy, and `Cost.blank` says why.
     """
     if not table():
         return UNKNOWN
@@ -232,9 +236,9 @@ def privacy_of(row: dict[str, Any]) -> TrainingPrivacy | None:
 
 
 def training(defenses: Sequence[Part], known: Catalog) -> Training | None:
-    """Return the training task for the row of the accuracy table with these protections, with a time limit of a day.
+    """Return the task that trains the accuracy table's model on its data with these protections, with a time limit of a day.
 
-    None where there is no table, or where the task is not valid with these plug-ins.
+    None if the table is missing, or if the task is not valid with these plug-ins.
     """
     costs = table()
     try:

@@ -111,7 +111,7 @@ def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
 
 
 def export(store: Store, out: Path) -> int:
-    """Write a folder of FILES for each finished attack without uploads, and runs.csv; return the number of attacks.
+    """Write experiment.json, curves.csv and final.png of each finished attack without uploads, and runs.csv; return the number of attacks.
 
     Raises:
         FileExistsError: `out` is not empty.

@@ -20,7 +20,7 @@ MARKED = "The rows nearest to your question are marked; their attackers are play
 
 @dataclass(frozen=True)
 class Alternative:
-    """A protection of the precomputed results."""
+    """A protection of the precomputed results: what its strongest attacker saw, and the protection's accuracy cost."""
 
     title: str
     stack: tuple[Part, ...]
@@ -44,7 +44,7 @@ def alternatives(
         asked: the experiment; the rows nearest to it are marked.
         reader: the runs, for trainings on this machine.
         known: the plug-ins.
-        named: translates a title, so that it calls the clients by the question's word, such as "clinics".
+        named: returns a title with the question's word for clients, such as "clinics".
     """
     rows = nearest(asked, known)
     lines = [line for line in matrix(known) if line.duels]

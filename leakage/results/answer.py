@@ -172,7 +172,7 @@ def computed(runs: Sequence[Run]) -> str:
 
 
 def worst_words(runs: Sequence[tuple[Run, Row]]) -> dict[str, str]:
-    """Return for every picture of these runs, as JSON text, the worst of its words; see `picture_words`."""
+    """Return for every picture of these runs, as JSON text, the word of the worst verdict that a run gave it; see `picture_words`."""
     return best_of_each((pair for run, row in runs for pair in picture_words(run, row)), lambda word: -SEVERITY.index(word))
 
 
@@ -185,7 +185,7 @@ def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
 
 
 def _control(reader: RunReader, runs: Sequence[Run], known: Catalog) -> Control | None:
-    """Return the result of the control runs; None if there are none."""
+    """Return the result of the control runs, which attack the same pictures without protection; None if there are no such runs."""
     if not runs:
         return None
     controls = rows(reader, list(runs), known)

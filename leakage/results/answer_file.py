@@ -118,6 +118,14 @@ def page(asked: Question, result: Answer, variants: Sequence[VariantResult], kno
     """Write the answer as one HTML page that loads nothing from a network.
 
     The summary and the decision come first, then the scenario, the findings, the limits and the numbers.
+
+    Args:
+        asked: the question.
+        result: its answer.
+        variants: the runs of the answer, with their pictures and scores.
+        known: the plug-ins.
+        store: the runs, for trainings on this machine.
+        paper: free text for the head of the page, by name: organisation, date and decision.
     """
     main = next(variant for variant in variants if not _is_control(variant, variants))
     measured = alternatives(main.experiment, store, known, lambda text: in_words_of(asked, text))

@@ -70,7 +70,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The title, and the attacker unless both do the same."""
+        """The title, followed by "(naive)" or "(adaptive)" unless both attackers do the same."""
         return self.title if self.attacker == "both" else f"{self.title} ({self.attacker})"
 
     @property

@@ -7,7 +7,7 @@ HARDLY = "This test can hardly show that the protection helps: without it {} rec
 
 @dataclass(frozen=True)
 class Control:
-    """The results of the control runs."""
+    """The results of the control runs, which attack the same pictures without protection."""
 
     seen: int
     """The number of pictures that were recognizable or singled out without protection."""

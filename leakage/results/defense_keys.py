@@ -103,6 +103,6 @@ def strength_values(field: Field, factors: Sequence[float], left: Sequence[float
 
 
 def short_names(keys: Sequence[str], known: Catalog) -> dict[str, str]:
-    """Map each key to the shortest words that tell these protections apart."""
+    """Return a short title for each key of protections, made of what distinguishes these protections: key -> title."""
     words = titles([Experiment().model_copy(update={"defenses": parse_key(key, known)}) for key in keys], known)
     return dict(zip(keys, map(sentence_case, words), strict=True))

@@ -21,9 +21,10 @@ def attacker(experiment: Experiment, known: Catalog) -> str:
 
 
 def titles(experiments: Sequence[Experiment], known: Catalog) -> list[str]:
-    """Return for every experiment the shortest words that tell the experiment from the others.
+    """Return a short title for every experiment, made of the settings in which the experiments differ.
 
-    A naive and an adaptive run of a variant have the same title. If nothing differs, the protection is the title.
+    Experiments that differ only in whether the attacker knows the protection (naive, adaptive) have the same title. If nothing else
+    differs, the name of the protection is the title.
     """
     parts = [words for _, words in aspects(experiments, known, short=True) if len(set(words)) > 1]
     parts = parts or [words for about, words in aspects(experiments, known, short=True) if about == "The protection"]
@@ -41,12 +42,12 @@ def differs(experiments: Sequence[Experiment], known: Catalog) -> tuple[list[str
 
 
 def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> list[tuple[str, list[str]]]:
-    """List the aspects in which experiments may differ: the name of each aspect, and its words for every experiment.
+    """List the aspects in which experiments may differ: the name of each aspect, and a description of every experiment in this aspect.
 
     Args:
         experiments: the experiments to describe.
         known: the plug-ins.
-        short: whether the words are for a title, without defaults, or for a list.
+        short: True for titles, which leave defaults out; False for lists, which name them.
     """
 
     def every(words: Callable[[Experiment], str]) -> list[str]:
@@ -99,13 +100,19 @@ def _classes(experiment: Experiment) -> str:
 
 
 def _local(experiments: Sequence[Experiment], known: Catalog, words: Callable[[dict[str, Any]], str]) -> list[str]:
-    """Apply `words` to the local training of each experiment; return an empty list if an experiment has no local training."""
+    """Describe the local training of each experiment; return an empty list if an experiment has no local training.
+
+    Args:
+        experiments: the experiments.
+        known: the plug-ins.
+        words: describes the fields of a protocol, defaults filled in.
+    """
     fields = [local_training(each, known) for each in experiments]
     return [words(values) for values in fields if values] if all(fields) else []
 
 
 def _steps_words(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -> Callable[[dict[str, Any]], str]:
-    """Return a function that describes local training: in steps if every step takes all pictures, else in epochs."""
+    """Return a function that describes local training from its fields: in steps, or in epochs if an experiment has mini-batches."""
     parts = any((local_training(each, known) or {}).get("mini_batch") for each in experiments)
     return lambda fields: counted(fields[LOCAL_STEPS], "epoch" if parts else "local step") if short or parts else str(fields[LOCAL_STEPS])
 
@@ -180,12 +187,12 @@ def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
 
 
 def _examples(experiment: Experiment) -> str:
-    """Describe whether the attacker has other pictures of the class."""
+    """Describe whether the attacker starts from another picture of the same class as the private picture."""
     return "starts from another picture of the class" if experiment.assume.examples else "starts without one"
 
 
 def _accomplice(experiment: Experiment) -> str:
-    """Describe the client that works with the attacker."""
+    """Describe the accomplice (another client that colludes with the attacker), or say that there is none."""
     picture = experiment.assume.accomplice
     return f"accomplice with {_picture(picture)}" if picture else "no accomplice"
 

@@ -71,7 +71,10 @@ def _parsed(run: Run) -> dict[str, Any]:
 
 
 def answer_of(store: Store, run: Run) -> int | None:
-    """Return the sequence number of the answer frame of a run, or else of the stored frame of lowest attack loss; None if there is none."""
+    """Return the sequence number of the frame (intermediate reconstruction) that an attack gave as its answer.
+
+    For a run without an end, the stored frame of the lowest attack loss takes its place; None if there is no such frame.
+    """
     if end := run.outcome(AttackEnd):
         return end.answer
     kept = [(frame.loss, frame.seq) for frame in store.frames(run.id) if frame.picture and frame.loss is not None]

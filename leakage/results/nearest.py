@@ -18,7 +18,7 @@ KINDS = {"mnist": "digit"}  # data of a table -> the class of the gallery with s
 
 @dataclass(frozen=True)
 class Attacker:
-    """An attacker of a precomputed row, and how far it came."""
+    """An attacker in a row of the precomputed results: its attack, its strategy and its scores."""
 
     attack: Part
     """The attack, with the fields with which it was measured."""
@@ -30,7 +30,10 @@ class Attacker:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The rows nearest to an experiment: the row of its protection, and for several pictures the row of a sum of updates."""
+    """The rows of a precomputed table (protections by attacks) that are nearest to an experiment.
+
+    One is the row of the experiment's protection; for several pictures there is also the row in which a sum of updates was attacked.
+    """
 
     scene: MeasuredScene | None = None
     """The table that contains the rows; None if there is no table."""
@@ -64,7 +67,7 @@ def nearest(asked: Experiment, known: Catalog) -> Nearest:
 
 
 def _scene(asked: Experiment, known: Catalog) -> MeasuredScene | None:
-    """Choose the table for an experiment; None if there are no tables.
+    """Choose the precomputed table whose settings are nearest to an experiment's; None if there are no tables.
 
     It is the first table with a matching protocol (local training or not) and, without local training, with pictures of the same kind. If
     there is none, it is the first table, of photographs.
@@ -91,7 +94,7 @@ def _kind(picture: Picture) -> str:
 
 
 def _lines(lines: Sequence[Line], asked: Experiment, known: Catalog) -> list[Line]:
-    """Return the rows for an experiment: of the protection, and, for several pictures or an aggregation, of a sum.
+    """Choose the rows nearest to an experiment: of its protection, and, for several pictures or an aggregation, of a sum of updates.
 
     If the row of the sum has the same protection, it is the only one. The gradient of a batch is a sum over its pictures, as an aggregate
     is a sum over clients: both are equally hard to separate.
@@ -131,7 +134,7 @@ def _apart(first: Sequence[Part], second: Sequence[Part], known: Catalog) -> flo
 
 
 def _cells(line: Line) -> Iterator[tuple[str, str, Cell]]:
-    """Yield the attack, the attacker and the results of every cell of a row.
+    """Yield the id of the attack, the strategy of the attacker and the results for every cell of a row.
 
     An adaptive attacker without results, because its knowledge changes nothing, is given the results of the naive attacker.
     """

@@ -16,7 +16,7 @@ RESULTS = "rounds"
 
 @dataclass(frozen=True)
 class Curve:
-    """A protection against a strategy of an attacker that watched a client for more and more rounds."""
+    """The precomputed results of a protection against one strategy of an attacker, over the number of rounds that the attacker watched."""
 
     title: str
     defense: Part
@@ -26,7 +26,7 @@ class Curve:
 
     @property
     def epsilons(self) -> list[float | None]:
-        """The epsilon after the uploads of each cell: infinite if it bounds nothing, None if the protection promises none."""
+        """The epsilon after as many updates as each cell of `cells` has rounds: infinite if it bounds nothing, None if none is promised."""
         return [epsilon_of_json(cell["epsilon"]["value"]) if cell["epsilon"] else None for cell in self.cells]
 
     @property
@@ -35,7 +35,7 @@ class Curve:
         return float(self.cells[-1]["psnr"])
 
     def sentence(self) -> str:
-        """Describe the results of the first and the last cell, and the epsilon beside them."""
+        """Describe the PSNR and the verdict after the fewest and after the most rounds, and epsilon there."""
         ends = [
             f"after {counted(cell['rounds'], 'round')} {cell['psnr']:.1f} dB, {seen_words(cell)}"
             for cell in (self.cells[0], self.cells[-1])

@@ -24,7 +24,7 @@ SHOWING = {"recognizable": RECOGNIZABLE, "singled_out": SINGLED_OUT, "partly": P
 
 @dataclass(frozen=True)
 class Duel:
-    """A protection against an attack."""
+    """The precomputed results of one attack against one protection: of the naive attacker and of the adaptive attackers."""
 
     naive: Cell | None
     """The result of the naive attacker; None if it was not measured."""
@@ -57,7 +57,7 @@ class Duel:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: a protection, in words, against every attack."""
+    """A row of a precomputed table: the results of every attack against one protection."""
 
     title: str
     stack: tuple[Part, ...]
@@ -163,7 +163,7 @@ def seen_words(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class AccuracyCost:
-    """The accuracy of a training with protections, compared with the training without protection."""
+    """A row of the accuracy table, and its drop of accuracy from the row without protection."""
 
     title: str
     stack: tuple[Part, ...]

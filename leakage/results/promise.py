@@ -20,7 +20,7 @@ ONE_PICTURE = "one picture, present or absent"
 
 @dataclass(frozen=True)
 class Promise:
-    """Differential privacy of the uploads of a client."""
+    """The differential privacy that a protection promises for the updates that a client sends."""
 
     mu: float
     """Sensitivity over noise of a single upload, as for Gaussian noise, where T uploads have sqrt(T) times as much. Infinite: unbounded."""
@@ -48,9 +48,9 @@ def promise_of(bound: PrivacyBound, uploads: int) -> Promise:
 
 
 def promise_before(question: Question, known: Catalog) -> Promise | None:
-    """Return the differential privacy that a question's protections promise for an upload, computed before anything runs.
+    """Compute the differential privacy that a question's protections promise for one update of a client, from their fields alone.
 
-    It is that of the first protection with a noise multiplier among its fields; None if no protection has such a field.
+    The first protection with a noise multiplier among its fields gives it; None if no protection has such a field.
     """
     for part in question.defenses:
         entry = known.defenses.get(part.id)
@@ -76,7 +76,12 @@ def with_epsilon(epsilon: float, question: Question, known: Catalog) -> Part:
 
 
 def _sums(question: Question, stage: str) -> int:
-    """Return in how many noisy sums of an upload a picture takes part: one for each local step if noise is added in each step, else one."""
+    """Return how many noisy sums of gradients in one update contain the same picture.
+
+    Args:
+        question: the question; it says how many local steps a client takes.
+        stage: where the protection acts: "gradient" (every local step adds noise) or anything else (noise is added once).
+    """
     if stage != "gradient" or question.steps == "one":
         return 1
     return int(prepared().ask.several.fields.get(LOCAL_STEPS, 1))

@@ -16,7 +16,7 @@ NAMES = ("experiment", "metrics")
 
 
 def schema(name: str, known: Catalog) -> dict[str, Any]:
-    """Return the schema of "experiment" or "metrics", with all fields of every plug-in."""
+    """Return the JSON Schema of the file experiment.json or metrics.json (`name`: its first part), with all fields of every plug-in."""
     models: dict[str, type[BaseModel]] = {"experiment": Experiment, "metrics": Metrics}
     generated = models[name].model_json_schema(mode="validation")
     parts = generated["$defs"]
@@ -31,19 +31,19 @@ def schema(name: str, known: Catalog) -> dict[str, Any]:
 
 
 def write(folder: Path, known: Catalog) -> None:
-    """Write every schema to a file NAME.json in a folder."""
+    """Write both schemas (experiment.json, metrics.json) into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         (folder / f"{name}.json").write_text(text(name, known))
 
 
 def text(name: str, known: Catalog) -> str:
-    """Return a schema as the text of its file."""
+    """Return the JSON Schema of "experiment" or "metrics" as the text of its file."""
     return json.dumps(schema(name, known), indent=1, ensure_ascii=False) + "\n"
 
 
 def _point(part: dict[str, Any], to: dict[str, Any]) -> None:
-    """Replace every reference to a plug-in of any kind inside this part of a schema by `to`, in place."""
+    """Replace, in place, every reference to the class `Part` in this part of a schema by `to`, the reference to one kind of plug-in."""
     if part.get("$ref") == "#/$defs/Part":
         part.pop("$ref")
         part |= to
@@ -54,7 +54,7 @@ def _point(part: dict[str, Any], to: dict[str, Any]) -> None:
 
 
 def _plugin(entry: Entry) -> dict[str, Any]:
-    """Return the schema of a plug-in: its id, and its fields with the allowed values."""
+    """Return the JSON Schema of a plug-in: its id, and its fields with the allowed values."""
     fields = {field.name: _field(field) for field in entry.fields}
     return {
         "title": entry.title,
@@ -70,7 +70,7 @@ def _plugin(entry: Entry) -> dict[str, Any]:
 
 
 def _field(field: Field) -> dict[str, Any]:
-    """Return the schema of a field: its type, range or options, default and help."""
+    """Return the JSON Schema of a field: its type, range or options, default and help."""
     allowed: dict[str, Any] = {"type": TYPES.get(field.type, "string"), "default": field.default, "description": field.help}
     if field.type in ("int", "float"):
         allowed |= {"minimum": field.low, "maximum": field.high}

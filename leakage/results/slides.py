@@ -32,7 +32,7 @@ LETTERS = {
 
 
 class Still(NamedTuple):
-    """What the attacker had after some steps: pictures uint8 (B, H, W, 1 or 3), and their PSNR in dB."""
+    """The reconstructions after `step` steps of the attack: uint8 (B, H, W, 1 or 3), and their mean PSNR in dB."""
 
     pictures: Pixels
     step: float
@@ -192,7 +192,17 @@ def _pictures(page: Image.Image | None, slide: Slide, seen: Pixels, box: tuple[i
 
 
 def _arranged(slide: Slide, wide: int, tall: int, gap: int) -> tuple[int, int, int]:
-    """Return the side of a picture, the side of its space, and how many pictures stand in a row, so that they are as large as possible."""
+    """Compute the layout in which the pictures of a slide are as large as possible; all lengths are in pixels.
+
+    Args:
+        slide: the content.
+        wide: the width of the box for the pictures.
+        tall: the height of the box.
+        gap: the distance between neighbouring pictures.
+
+    Returns:
+        The side of a picture as drawn, the side of the square that it may fill, and the number of pictures in a row.
+    """
     count, original = len(slide.private), slide.private.shape[1]
     if not slide.paired:
         columns = 1 if count == 1 else 2

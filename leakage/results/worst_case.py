@@ -16,7 +16,7 @@ from leakage.spec.words import VERDICTS
 
 
 class Priority(NamedTuple):
-    """The priority of an attacker, as a key to sort by: the largest runs first."""
+    """The priority of an attacker in the queue of runs, as a key to sort by: the attacker with the largest key runs first."""
 
     unmeasured_closed_form: bool
     """Whether the attack is a closed form without precomputed results: it takes seconds, so it runs first."""
@@ -75,7 +75,7 @@ def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> 
 
 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
-    """Return the attackers of a scenario by strategy: IMITATE, the other adaptive strategies of its protections, and NAIVE.
+    """Return the attackers of a scenario by name: IMITATE (the default adaptive strategy), the other adaptive strategies, and NAIVE.
 
     NAIVE is left out where the naive attacker would do the same as IMITATE.
     """
@@ -103,7 +103,13 @@ def _attacked(asked: Experiment, attack: Part, name: str) -> Experiment:
 
 
 def _reached(rows: Nearest, attack: str, name: str) -> Reach:
-    """Return how far an attacker came in these rows; UNMEASURED if it was not measured. `name` is one of `attackers`."""
+    """Return how much an attacker showed in these precomputed rows, as a key to sort by; UNMEASURED if it was not measured.
+
+    Args:
+        rows: the precomputed rows.
+        attack: the id of the attack.
+        name: the attacker: NAIVE, IMITATE or the name of an adaptive strategy.
+    """
     cell = rows.reached(attack, name)
     return reach(cell) if cell else UNMEASURED
 
@@ -112,7 +118,7 @@ def _reached(rows: Nearest, attack: str, name: str) -> Reach:
 
 
 def worst_runs(rows: Sequence[Row]) -> dict[str, Row]:
-    """Return the run that shows most for every scenario (`Row.arm`), by verdict and then by PSNR."""
+    """Return for every scenario, by its title, the run that shows most: by the verdict, and among equal verdicts by the PSNR."""
     return best_of_each(((row.arm, row) for row in rows), reach_of)
 
 
