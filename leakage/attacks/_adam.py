@@ -26,11 +26,11 @@ Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 @dataclass(frozen=True)
 class Moment:
-    """The state of all S guesses before a step; the last Moment has their state after all steps.
+    """The state of a search with S guesses before one step of Adam; the last Moment has the state after all steps.
 
     z      the unknowns, (S, ...)
-    x      their pictures in pixels, (S, B, C, H, W)
-    match  their distances, (S,)
+    x      the pictures of each guess in pixels, (S, B, C, H, W)
+    match  the distance between each guess's gradient and the received gradient, (S,)
     ended  whether all steps are done
     """
 
@@ -169,9 +169,10 @@ class Descent:
     def _descend(
         self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
     ) -> Iterator[Moment]:
-        """Run Adam on z (S, ...) and on the latents in `seen.knowledge`; yield a Moment before each step and one at the end.
+        """Run Adam on z (S, ...) and on the attacker's latents; yield a Moment before each step and one at the end.
 
-        All starts share the latents. These end as the last step left them, also if the best pictures are kept.
+        The latents are unknowns of the protection, such as its noise, in `seen.knowledge.latents`. All starts share them. They end as the
+        last step left them, also if the best pictures are kept.
         """
         (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
         pixels = unknowns.decode if unknowns else to_pixels(seen)

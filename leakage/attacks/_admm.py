@@ -17,14 +17,15 @@ MISTAKES = {  # the field that repairs a mistake -> the mistake, for the page
 def with_imitation(seen: Observation, *, stateless: bool, same_scale: bool) -> tuple[Observation, str]:
     """Return the observation with the attacker's imitation of a FedADMM client as its replay, and the attacker's name for the page.
 
-    An adaptive attacker starts every imitation from the client's state (w, pi), which the server can compute, and compares the weighted
-    sum of gradients S of the imitation with that of the client. A naive attacker makes two mistakes, and each can be repaired alone:
+    A FedADMM client keeps a state from round to round: its model w and its dual variable pi. An adaptive attacker starts every imitation
+    from this state, which the server can compute, and compares the weighted sum of the local steps' gradients of the imitation with that
+    of the client. A naive attacker makes two mistakes, and each can be repaired alone:
     1. not `stateless`: the imitation keeps its state from call to call, so that it drifts away while L-BFGS searches;
     2. not `same_scale`: the attacker takes the sent increment, divided by minus the step size, for the gradient. In the first round, with
-       a single local step, this is twice the gradient; later it also contains the correction and the distance between both models.
+       a single local step, this is twice the gradient; later it also contains pi and the distance between the two models.
 
-    Unlike the report: its algorithm 2 also moves the server's model z whenever the client is imitated (line 20). Here z stays as the server
-    sent it, and only w and pi drift. A stateless imitation does not drift in either case.
+    Unlike the reproduction report that `DLGADMM` follows: its algorithm 2 also moves the server's model z whenever the client is imitated
+    (line 20). Here z stays as the server sent it, and only w and pi drift. A stateless imitation does not drift in either case.
     """
     simulator = seen.replay.simulator
     stateless, same_scale = stateless or seen.knowledge.adaptive, same_scale or seen.knowledge.adaptive

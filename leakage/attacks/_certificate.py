@@ -44,7 +44,10 @@ class Layer:
         return self.weight @ self.cut.right.T
 
     def scales(self, q: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the inverse of q (K, rank), and the scales s (K,) for which D = U q diag(s) sums to the bias's gradient."""
+        """Return the (pseudo)inverse (K, rank) of directions q (rank, K), and the scale s (K,) of each direction.
+
+        D = U q diag(s), with U = `cut.left`, is dL/dz of each unit (row) and picture (column); its rows have to sum to the bias's gradient.
+        """
         inverse, failed = torch.linalg.inv_ex(q) if len(q) == q.shape[1] else (q, True)
         inverse = torch.linalg.pinv(q) if failed else inverse
         return inverse, inverse @ (self.cut.left.T @ self.bias_gradient)
@@ -55,10 +58,12 @@ class Layer:
         return inverse @ self.cut.right / s[:, None]
 
     def agreement(self, q: Tensor, zeros: Tensor | None = None) -> Tensor:
-        """Compute lambda of each picture, (K,): the fraction of units that are off where D is 0 and on where it is not.
+        """Compute lambda of each picture, (K,): the fraction of units for which ReLU and the gradient agree.
+
+        They agree if ReLU is off for the picture where D = U q (m, K), the picture's dL/dz up to a scale, is 0, and on where D is not 0.
 
         Args:
-            q: directions (rank, K).
+            q: directions (rank, K), one for each picture.
             zeros: where D is 0, (m, K) bool; None: computed from q.
         """
         inverse, s = self.scales(q)
@@ -68,7 +73,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class BatchDirections:
-    """The directions q (rank, K) that a search has chosen, and lambda of each (K,)."""
+    """The directions q (rank, K) that SPEAR's search has chosen, one for each picture, and lambda (`Layer.agreement`) of each, (K,)."""
 
     q: Tensor
     agreement: Tensor
@@ -80,22 +85,25 @@ class BatchDirections:
 
     @property
     def mean(self) -> float:
-        """The mean of lambda over all pictures; 0 without pictures."""
+        """The mean of `agreement` (lambda) over all pictures; 0 without pictures."""
         return float(self.agreement.mean()) if len(self.agreement) else 0.0
 
     @property
     def believed(self) -> Tensor:
-        """Which pictures are shown, (K,) bool."""
+        """Which pictures are part of the answer, (K,) bool: those with a lambda of at least BELIEVED."""
         return self.agreement >= BELIEVED
 
     @property
     def sure(self) -> Tensor:
-        """Which pictures the units agree with, (K,) bool; no picture while one is missing, as parts of it may be in all others."""
+        """Which pictures can be proved, (K,) bool: those with a lambda of at least PROVED; none while a direction of the batch is missing.
+
+        Parts of the missing picture may then be in all others.
+        """
         return self.agreement >= PROVED if self.whole else torch.zeros_like(self.believed)
 
     @property
     def agreed(self) -> int:
-        """The number of pictures that the units agree with."""
+        """The number of pictures in `sure`."""
         return int(self.sure.sum())
 
 
@@ -103,7 +111,7 @@ class BatchDirections:
 class Proof:
     """Two measurements that show, by the update alone, whether pictures are the private ones.
 
-    agreed    the number of pictures that the units of the layer agree with
+    agreed    the number of pictures for which ReLU is off and on as the gradient says, in at least the fraction PROVED of the units
     distance  ||g(x) - g*|| / ||g*|| between the replayed update of all pictures and the received update
     allowed   the distance that rounding and the noise in the received gradient explain
     """
@@ -116,8 +124,9 @@ class Proof:
     def of(seen: Observation, cut: GradientSpectrum, now: BatchDirections, loss: float) -> "Proof":
         """Return the proof of the pictures that belong to the directions `now`.
 
-        Computing the pictures and replaying them may cost half of the digits. The noise in every entry of the update is estimated by the
-        root mean square of G beyond its rank. The pictures read from the update carry that noise too, so MOVED times as much is allowed.
+        Computing the pictures and replaying them may cost half of the digits of a float. The noise in every entry of the update is
+        estimated by `cut.noise`, what the singular values of the kept rank leave of the layer's gradient. The pictures read from the update
+        carry that noise too, so MOVED times as much is allowed.
 
         Args:
             seen: what the attacker observed.
@@ -137,12 +146,12 @@ class Proof:
 
     @property
     def proved(self) -> int:
-        """The number of pictures that are proved."""
+        """The number of pictures that are proved: `agreed` if the replayed update equals the received update, otherwise 0."""
         return self.agreed if self.replayed else 0
 
 
 def independent_indices(found: Tensor) -> list[int]:
-    """Return the indices of directions (rank, K), in their order, that are linearly independent of the directions taken before."""
+    """Return the indices of the directions `found` (rank, K) that are linearly independent of the directions chosen before them."""
     indices: list[int] = []
     base = found.new_zeros(len(found), 0)
     for index, q in enumerate(found.T):
@@ -154,12 +163,12 @@ def independent_indices(found: Tensor) -> list[int]:
 
 
 def exchange(layer: Layer, found: Tensor, indices: list[int]) -> list[int]:
-    """Exchange chosen directions for others while the mean of lambda rises; return the indices of the new choice.
+    """Exchange chosen directions for others while the mean of lambda (`Layer.agreement`) rises; return the indices of the new choice.
 
     Args:
         layer: the layer that the directions belong to.
-        found: all directions, (rank, K).
-        indices: the indices of the chosen directions; a direction stays chosen if the units agree with its picture (PROVED).
+        found: all directions that SPEAR's search has found, (rank, K).
+        indices: the indices of the chosen directions; a direction with a lambda of at least PROVED stays chosen.
     """
     zeros = layer.cut.zeros(found)
     best = layer.agreement(found[:, indices], zeros[:, indices])

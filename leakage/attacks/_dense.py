@@ -66,7 +66,10 @@ def received(gradient: Params, name: str) -> Tensor:
 
 
 def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:
-    """Return the usable rows of a layer's gradient: of dL/dW (m, n) and dL/db (m,); raise DoesNotApplyError if dL/db is 0."""
+    """Return the usable rows of a layer's gradient: of dL/dW (m, n) and dL/db (m,); raise DoesNotApplyError if dL/db is 0.
+
+    A row is usable if its entry of |dL/db| is not 0 and at least `threshold` times the largest.
+    """
     weight_gradient, d = received(gradient, f"{name}.weight"), received(gradient, f"{name}.bias")
     if not d.any():
         raise DoesNotApplyError(f"The bias of {name} {NOTHING}")
@@ -75,12 +78,11 @@ def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tens
 
 
 def rows_of_sums(gradient: Params, name: str, threshold: float) -> list[tuple[Tensor, Tensor]]:
-    """Return the usable rows of a layer's gradient, dL/dW (m, n) and dL/db (m,), for each sum that arrived.
+    """Return the usable rows of a layer's gradient, dL/dW (m, n) and dL/db (m,), for each sum of clients' updates that arrived.
 
-    The first sum is that over all clients; each nonzero sum over fewer clients follows.
-
-    If a unit is active for none of the clients that the smaller sum lacks, both sums have the same row for it; then only the row of the
-    smaller sum is used.
+    The first sum is that over all clients; each nonzero sum over fewer clients follows. A row is usable if its entry of |dL/db| is not 0
+    and at least `threshold` times the largest. If a unit is active for none of the clients that the smaller sum lacks, both sums have the
+    same row for it; then only the row of the smaller sum is used.
     """
     weight, bias = f"{name}.weight", f"{name}.bias"
     fronts = [name.removesuffix(weight) for name in gradient if OF in name and name_in_model(name) == weight]
@@ -139,7 +141,7 @@ def invert_last_layer(layer: Dense, weight_gradient: Tensor, loss: Loss = "cross
         label = torch.zeros_like(k).scatter(0, k.argmin().view(1), 1.0)
 
         def gap(t: Tensor, k: Tensor = k, z: Tensor = z, label: Tensor = label) -> Tensor:
-            """Compute t d(t) - s k for scales t (T,): (T, K)."""
+            """Compute t d(t) - s k (T, K), which is 0 at the right one of the scales t (T,) of the layer's input; s is `size`."""
             t = t.unsqueeze(1)
             out = t * z if layer.activation is None else layer.activation(t * z)
             return t * layer.derivative(out) * (out.softmax(1) - label) - size * k

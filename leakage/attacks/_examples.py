@@ -42,9 +42,10 @@ def with_examples(seen: Observation, z: Tensor, labels: Tensor | None, *, before
 
 
 def example_classes(seen: Observation) -> Tensor | None:
-    """Return the classes (B,) for `with_examples` in a search that guesses labels too: granted, or read from a linear last layer.
+    """Return the classes (B,) by which an attack that searches labels too starts from granted examples (`with_examples`).
 
-    None if they are not granted, and there are no examples or no linear last layer.
+    These are the granted labels, or labels read from the gradient of a linear last layer. None if no labels are granted, and there are no
+    examples or no linear last layer.
     """
     if not seen.granted.examples or seen.granted.labels is not None:
         return seen.granted.labels

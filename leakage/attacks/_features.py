@@ -23,8 +23,8 @@ def pictures_of(
 
     Args:
         seen: what the attacker observed.
-        number: the number of the value in the model's computation that is compared with the features.
-        features: (P, n).
+        number: the index, in the traced computation of the model (`Computation`), of the value that is compared with the features.
+        features: the given features h, (P, n).
         labels: the labels (B,) of every Snapshot.
         steps: the number of steps of Adam.
         rng: draws the start.

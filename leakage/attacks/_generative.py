@@ -116,7 +116,11 @@ def resize(x: Tensor, shape: tuple[int, int, int]) -> Tensor:
 
 @dataclass(frozen=True)
 class GenerativeSearch:
-    """The searches in a generator, and what they share: the observation, the prior, labels (B,), the distance of gradients, notes."""
+    """The searches that a generative attack can run: for latent codes, for features, or for the weights of the generator G.
+
+    All minimize D, the distance (of `goal`) between the gradient of generated pictures and the received gradient. They share the
+    observation, the generator as a prior, the labels (B,) and the note for the page.
+    """
 
     seen: Observation
     prior: GenerativePrior
@@ -126,7 +130,10 @@ class GenerativeSearch:
     rng: torch.Generator
 
     def latents(self, *, steps: int, step_size: float, starts: int, norm_weight: float) -> Search:
-        """Search for latent codes z: min of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from `starts` random codes at once."""
+        """Search for latent codes z that minimize D + norm_weight |mean z^2 - 1|, from `starts` random codes at once.
+
+        D is the distance between the gradient of the pictures G(z) and the received gradient.
+        """
         descent = Descent(steps, step_size, "cosine", signed=False, unknowns=Unknowns(self.prior.decode), floor=self.goal.floor)
         z = self.prior.sample(starts, self.seen, self.rng)
 
@@ -137,9 +144,10 @@ class GenerativeSearch:
         return (yield from with_event(search, self.prior.event))
 
     def features(self, start: Tensor, stage: int, *, steps: int, step_size: float, radius: float, tv_weight: float) -> Search:
-        """Search for the input h (1, B, ...) of stage number `stage`: min of D + tv_weight TV, with ||h - start||_1 <= radius ||start||_1.
+        """Search for the input h (1, B, ...) of the generator's stage number `stage` that minimizes D + tv_weight TV, close to `start`.
 
-        The constraint holds for each picture alone. If `stage` is the number of stages, h is the pictures, which are clamped to [0, 1].
+        D is the distance between the gradient of the generated pictures and the received gradient, TV their total variation. For each
+        picture ||h - start||_1 <= radius ||start||_1. If `stage` is the number of stages, h is the pictures, which are clamped to [0, 1].
         """
         centre = start.flatten(0, 1).flatten(1)  # (B, P)
         most = radius * centre.abs().sum(1)
@@ -153,7 +161,10 @@ class GenerativeSearch:
         return (yield from descent.minimize(self.seen, start, self.labels, self.distances, None, note=self.note, rng=self.rng))
 
     def weights(self, z: Tensor, *, steps: int, step_size: float) -> Search:
-        """Search for the generator's weights (1, P): min of D, with the latent codes z (1, B, size) fixed."""
+        """Search for the generator's weights (1, P) that minimize D, with the latent codes z (1, B, size) fixed.
+
+        D is the distance between the gradient of the generated pictures and the received gradient.
+        """
         network = nn.Sequential(*self.prior.stages)
 
         def decode(flat: Tensor) -> Tensor:

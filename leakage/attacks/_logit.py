@@ -11,10 +11,10 @@ from leakage.networks.k_curve import Loss
 
 @dataclass(frozen=True)
 class LastLayer:
-    """One explanation of the last layer's gradient k x^T.
+    """One explanation of the last layer's gradient k x^T: a label, k and x that would give this gradient.
 
     label    the class
-    k        dL/dz of the last layer, (K,)
+    k        dL/dz for the layer's output z, (K,)
     x        the input of that layer, (D,)
     mu       the logit times +1 for label 1 and -1 for label 0; None for a network with several outputs
     """
@@ -28,9 +28,9 @@ class LastLayer:
 def one_output(
     weight: Tensor, gradient: Tensor, labels: list[int], derivative: Callable[[Tensor], Tensor], loss: Loss = "cross-entropy"
 ) -> list[LastLayer]:
-    """Return every explanation of the gradient of a single output without a bias.
+    """Return every explanation (label, dL/dz, input) of the gradient of a last layer with a single output and no bias.
 
-    mu solves mu l'(mu) = <gradient, weight> for the loss l; then k = +-l'(mu).
+    mu, the logit times +1 for label 1 and -1 for label 0, solves mu l'(mu) = <gradient, weight> for the loss l; then dL/dz = +-l'(mu).
     Source: Zhu and Blaschko 2021, section 3.1 and figure 1.
 
     Args:

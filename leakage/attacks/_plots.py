@@ -11,7 +11,7 @@ PLAIN, MARKED, PAPER = (0.62, 0.62, 0.62), (0.90, 0.33, 0.05), (1.0, 1.0, 1.0)
 
 
 def columns(heights: Tensor, marked: Tensor) -> Tensor:
-    """Draw heights (N,) from 0 to 1 as columns, the `marked` (N,) ones in a warm colour, as a picture (1, 3, SIDE, SIDE)."""
+    """Draw heights (N,) from 0 to 1 as columns, those where `marked` (N,) is true in a warm colour, as a picture (1, 3, SIDE, SIDE)."""
     indices = (torch.arange(SIDE) * len(heights)) // SIDE if len(heights) < SIDE else torch.linspace(0, len(heights) - 1, SIDE).long()
     filled = torch.arange(SIDE, 0, -1)[:, None] <= (heights[indices].clamp(0, 1) * SIDE).round()[None]  # (SIDE, SIDE), from the top
     colour = torch.where(marked[indices][None], torch.tensor(MARKED)[:, None], torch.tensor(PLAIN)[:, None])  # (3, SIDE)
@@ -33,7 +33,10 @@ def spectrum_view(cut: GradientSpectrum) -> dict[str, Tensor]:
 
 
 def zeros_view(cut: GradientSpectrum, q: Tensor) -> dict[str, Tensor]:
-    """Draw a histogram of the sizes of D's entries over decades, the zeros as a marked first column. Return the plot by its title."""
+    """Draw a histogram of log |entries| of dL/dz for all units and pictures, the zeros as a marked first column.
+
+    Up to a scale for each picture, dL/dz is `cut.left @ q` (m, K) for directions q (rank, K). Return the plot by its title.
+    """
     entries, zero = cut.left @ q, cut.zeros(q)
     indices = ((BINS - 1) * logarithmic(entries.abs().flatten(), DECADES)).round().long()
     indices[zero.flatten()] = 0
@@ -43,7 +46,11 @@ def zeros_view(cut: GradientSpectrum, q: Tensor) -> dict[str, Tensor]:
 
 
 def path_view(alpha: Tensor, steps: int) -> dict[str, Tensor]:
-    """Draw the path of alpha (T, layers) over `steps` steps, from left to right, between a line for 0 (below) and one for 1."""
+    """Draw SME's alpha over the first T of `steps` steps as curves, from left to right; return the plot by its title.
+
+    `alpha` (T, layers) says where the weights of the surrogate model lie between the received weights (0, the line below) and the weights
+    that the client ended with (1, the line above).
+    """
     canvas = torch.full((3, SIDE, SIDE), 1.0)
     low, high = SIDE - SIDE // 8, SIDE // 8  # rows of 0 and of 1
     canvas[:, [low, high]] = torch.tensor(PLAIN)[:, None, None]

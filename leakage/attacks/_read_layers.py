@@ -29,8 +29,8 @@ class ReadLayer:
     """A fully connected layer with the weight gradient d h^T and the bias gradient d, for its input h and d = dL/dz.
 
     name    the layer's parameters are NAME.weight (m, n) and NAME.bias (m,)
-    number  of the step of the computation that calls it
-    enters  the number of the value h, its input
+    number  the number of the step in the traced computation that calls the layer
+    enters  the number of the value h, the layer's input, in the traced computation
     bias    whether the layer has a bias
     """
 
@@ -124,7 +124,10 @@ class Reading:
         return Dense(name, self.seen.received.weights[f"{name}.weight"], _biased(step))
 
     def check(self, step: Step, name: str) -> None:
-        """Check on the probes that a layer's weight gradient is d h^T and its bias gradient d; raise DoesNotApplyError otherwise."""
+        """Check on random pictures that a layer's weight gradient is d h^T and its bias gradient d; raise DoesNotApplyError otherwise.
+
+        h is the layer's input in the traced computation and d = dL/dz, both summed over the pictures.
+        """
         factors = torch.randn(self.computed.logits.shape, generator=generator(0, "law"), dtype=torch.float64).to(self.computed.logits)
         parameters = [self.seen.model.get_parameter(f"{name}.{part}") for part in ("weight", "bias")[: 1 + _biased(step)]]
         assert step.followed is not None

@@ -21,12 +21,12 @@ SURE = 1e-9  # below this residual an explanation counts as the right one, and t
 
 @dataclass(frozen=True)
 class RecursionStep:
-    """An explanation of the last layer's gradient, followed back to the input x of `layer`.
+    """The state of R-GAP's recursion at one layer: an explanation of the last layer's gradient, followed back to the input x of `layer`.
 
-    last_layer      the explanation of the last layer's gradient
+    last_layer      the explanation of the last layer's gradient, from which the recursion began
     input_gradient  dL/dx
-    solved          the solution of that layer's equations; None for a linear layer
-    residual        the largest of all layers so far
+    solved          the solution of the equations of `layer`; None for a linear layer
+    residual        the largest relative residual of the equations of all layers so far
     short           the first layer with too few equations for its input, unless the layers below it made up for that; "" if there is none
     open            the layers that are solved together with the next layer, because their equations were too few; None if there are none
     """
@@ -69,9 +69,11 @@ class Recursion:
     system: str
 
     def next_steps(self, steps: Sequence[RecursionStep], layer: ChainLayer) -> Search[list[RecursionStep]]:
-        """Continue every explanation to the input of `layer`, and return the explanations that do not contradict themselves.
+        """Compute the input of `layer` for every explanation in `steps`; return the explanations with residuals close to the smallest.
 
-        With several outputs the likeliest explanation comes first; if its equations hold, the others are not tried. Raises TooLargeError.
+        With several outputs the likeliest explanation comes first; if its equations hold, the others are not tried.
+
+        Raises TooLargeError if the layer's equations do not fit into memory.
         """
         found = list[RecursionStep]()
         for step in steps:
@@ -82,7 +84,10 @@ class Recursion:
         return keep_consistent(found)
 
     def next_step(self, step: RecursionStep, layer: ChainLayer) -> Search[RecursionStep]:
-        """Compute the input of `layer` from its output, which is the input that `step` found. Raises TooLargeError."""
+        """Compute the input of `layer` from its output, which is the input `step.x` of the layer above; a generator, as a solver yields.
+
+        Raises TooLargeError if the layer's equations do not fit into memory.
+        """
         out = step.x.reshape(layer.z)
         z = layer.inverse(out)
         k = step.input_gradient.reshape(layer.z) * layer.derivative(z)
@@ -119,12 +124,19 @@ class Recursion:
         return solved, solved.x, input_gradient
 
     def _outer_residual(self, layer: ChainLayer, k: Tensor, x: Tensor) -> float:
-        """Compute the relative distance between a linear layer's gradient and k x^T."""
+        """Compute the relative distance between the received gradient of a linear layer and k x^T, for its input x and k = dL/dz."""
         g = self.gradient[f"{layer.name}.weight"]
         return float((torch.outer(k, x.flatten()) - g).norm() / g.norm())
 
     def _equations(self, layer: ChainLayer, k: Tensor, z: Tensor, known: Tensor) -> ConvolutionEquations:
-        """Return the equations of a convolution for its input, with its norm folded into it."""
+        """Return the equations of a convolution for its input, with the norm (such as BatchNorm) that follows folded into it.
+
+        Args:
+            layer: the convolution.
+            k: dL/dz, in the shape of the output z.
+            z: the output, after the norm and before the activation.
+            known: where z is known, as bool: an output that ReLU set to 0 is not.
+        """
         scale, bias = layer.scale(self.weights), layer.bias(self.weights)
         z = z if bias is None else z - bias.view(-1, 1, 1)
         inner = k if scale is None else k * scale.view(-1, 1, 1)
@@ -132,9 +144,10 @@ class Recursion:
         return ConvolutionEquations(w, z, known, inner, g, layer.stride, layer.padding, self._sums(layer, k))
 
     def _sums(self, layer: ChainLayer, k: Tensor) -> Sums | None:
-        """Return the equations of a norm's scale, dL/dgamma = sum over positions of k (w * x + bias - mean) / deviation.
+        """Return the equations that the gradient of a norm's scale gamma gives for the convolution's input x.
 
-        None without a norm, or if dL/dgamma was not sent.
+        dL/dgamma = sum over positions of k (w * x + bias - mean) / deviation, with k = dL/dz for the output z of the norm. None without a
+        norm, or if dL/dgamma was not sent.
         """
         norm, name = layer.norm, f"{layer.norm.name}.weight" if layer.norm else ""
         if norm is None or not bool(self.gradient[name].any()):
@@ -144,7 +157,10 @@ class Recursion:
         return Sums(self.weights[f"{layer.name}.weight"], factors, self.gradient[name] + shift * factors.sum((1, 2)))
 
     def _solve(self, systems: Sequence[ConvolutionEquations], layer: ChainLayer) -> Solved:
-        """Solve for the input of a convolution, or of a convolution and a parallel skip. Raises TooLargeError."""
+        """Solve the equations of a convolution `layer`, or of a convolution and a parallel skip, for the common input.
+
+        Raises TooLargeError, with the layer's name, if the equations do not fit into memory.
+        """
         sides, single = (layer.x[1], layer.x[2]), systems[0]
         try:
             if self.system != PUBLISHED or len(systems) > 1 or single.k is None or single.g is None or not bool(single.known.any()):
@@ -183,7 +199,10 @@ class Recursion:
         return replace(solved, equations=single.equations(self.gradient), rank=rank, residual=residual)
 
     def _solve_with_layers_above(self, step: RecursionStep, single: Segment) -> Search[RecursionStep]:
-        """Solve a layer with too few equations together with the open layers above it, until all equations together suffice."""
+        """Solve a layer with too few equations together with the layers above that wait for more equations (`step.open`).
+
+        Return the step with the new input; its layers stay open until all equations together suffice.
+        """
         segment = step.open.under(step.layer) if step.open else single
         if len(segment.layers) == 1:
             return replace(step, open=segment)
@@ -198,13 +217,16 @@ class Recursion:
         return replace(found, open=segment)
 
     def _bias_residual(self, layer: ChainLayer, k: Tensor) -> float:
-        """Compute the relative distance between dL/dbeta and the sum of k; 0 without a norm, or if dL/dbeta was not sent."""
+        """Compute the relative distance between the received gradient of a norm's shift beta and the sum of k = dL/dz over positions.
+
+        0 without a norm, or if the gradient of beta was not sent.
+        """
         sent = self.gradient.get(f"{layer.norm.name}.bias") if layer.norm else None
         return float((k.sum((1, 2)) - sent).norm() / sent.norm()) if sent is not None and bool(sent.any()) else 0.0
 
 
 def keep_consistent(steps: list[RecursionStep]) -> list[RecursionStep]:
-    """Return the explanations with a residual close to the smallest, sorted by residual; a wrong label soon contradicts itself."""
+    """Return the explanations with a residual close to the smallest, sorted by residual; a wrong label soon leaves a large residual."""
     steps = sorted((step for step in steps if math.isfinite(step.residual)), key=lambda step: step.residual)
     if any(step.tested and step.residual <= EXACT for step in steps):  # open explanations have not been tested yet
         steps = [step for step in steps if not step.open]
@@ -212,5 +234,5 @@ def keep_consistent(steps: list[RecursionStep]) -> list[RecursionStep]:
 
 
 def _identity(channels: int) -> Tensor:
-    """Return the filters of a skip without weights: (C, C, 1, 1)."""
+    """Return an identity skip connection as the filters of a 1 x 1 convolution, (C, C, 1, 1)."""
     return torch.eye(channels, dtype=torch.float64).view(channels, channels, 1, 1)

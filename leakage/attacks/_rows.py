@@ -14,7 +14,10 @@ ROUNDING, LOOSEST = 1e-6, 1e-3  # ... but at least float32's rounding, and at mo
 
 
 def used_rows(d: Tensor, threshold: float) -> Tensor:
-    """Return which rows are used, (m,) bool: those with |d_j| >= threshold * max |d| that are not 0."""
+    """Return which rows of a layer's gradient are used, (m,) bool: those with d_j not 0 and |d_j| >= threshold * max |d|.
+
+    d is the gradient of the layer's bias, (m,).
+    """
     return (d.abs() >= threshold * d.abs().max()) & (d != 0)
 
 

@@ -111,9 +111,10 @@ def mixtures(count: int) -> Tensor:
 def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """Find sparse directions by descent; yield after every round all directions (rank, K) found so far, the sparsest first.
 
-    The descent minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of the points are
-    rows U_j, which lie close to sparse directions already; the others are random, and every second random point is orthogonal to the
-    directions found.
+    A direction q is sparse if many entries of U q are 0, where U is `cut.left` (m, rank), with a row U_j for each unit. The descent
+    minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of the points are rows U_j,
+    which lie close to sparse directions already; the others are random, and every second random point is orthogonal to the directions
+    found.
     Unlike the paper, which samples (`sample`): there the number of samples doubles with every picture.
     """
     if cut.rank == 1:
@@ -140,7 +141,8 @@ def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
 def sample(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
     """Find sparse directions by sampling; yield after every TOGETHER samples all directions (rank, K) found so far, the sparsest first.
 
-    A sample is the null vector of rank - 1 random rows of U. It is right if a picture leaves all of these units off.
+    A direction q is sparse if many entries of U q are 0, where U is `cut.left` (m, rank), with a row for each unit. A sample is the null
+    vector of rank - 1 random rows of U. It is a picture's direction if that picture leaves all of these units off.
     """
     if cut.rank == 1:
         yield cut.left.new_ones(1, 1)
@@ -155,13 +157,13 @@ def sample(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
 
 
 def refine(cut: GradientSpectrum, rows: Tensor, q: Tensor) -> Tensor:
-    """Return the direction (rank,) that minimizes ||rows q'|| over the rows that are smallest along q (rank,)."""
+    """Return the unit vector q' (rank,) that minimizes ||R q'||, where R are those of `rows` (N, rank) with the smallest |<row, q>|."""
     few = (rows @ q).abs().argsort()[: max(int(DECIDE * len(rows)), 2 * cut.rank)]
     return narrowest(rows[few])
 
 
 def narrowest(rows: Tensor) -> Tensor:
-    """Return the unit vector q that minimizes ||rows q||."""
+    """Return the unit vector q (rank,) that minimizes ||rows q|| for rows (N, rank)."""
     found: Tensor = torch.linalg.eigh(rows.T @ rows).eigenvectors[:, 0]
     return found
 
@@ -182,7 +184,10 @@ def add_directions(cut: GradientSpectrum, found: Tensor, new: Tensor) -> Tensor:
 
 
 def distinct_indices(q: Tensor, zeros: Tensor, most: int) -> list[int]:
-    """Return the indices of at most `most` directions q (rank, K), by falling `zeros` (K,), no two of them equal up to SAME."""
+    """Return the indices of at most `most` directions q (rank, K), no two of them equal up to SAME, those with the most zeros first.
+
+    `zeros` (K,) counts for each direction the units at which it is 0.
+    """
     cosine = (q.T @ q).abs()
     free = torch.ones(q.shape[1], dtype=torch.bool)
     indices: list[int] = []

@@ -25,11 +25,12 @@ NOT_ASKED = "switch on the doubling of its channels"
 class CINet(Attack):
     """min over the weights w of a generator G of D(g(G_w(v), y), g*) + tv_weight * TV(G_w(v)), by Adam on the signs of the gradients.
 
-    v ~ N(0, 1) (B, inputs) stays as it was drawn, one row for each picture, and nothing is trained beforehand. D is the cosine distance.
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient, D their cosine distance, TV the total variation.
+    v ~ N(0, 1) (B, inputs) stays as it was drawn, one row for each picture, and nothing is trained beforehand.
     With fewer weights than the model the generator may be unable to produce any picture with that gradient; so its channels are doubled
     until it has more. Its only prior knowledge is that convolutions produce smooth pictures more easily than noise. TV is mean |dx| +
     mean |dy|. BatchNorm follows every convolution, so dividing a weight by its spectral norm changes no picture.
-    Unlike the paper's code: steps of 0.003 that fall along a cosine; the code's constant steps of 0.001 score 2.5 dB less on LeNet (1,000
+    Unlike the paper's code: steps of 0.003 with a cosine schedule; the code's constant steps of 0.001 score 2.5 dB less on LeNet (1,000
     steps). The labels are read from the update, unless they are granted. The channels are doubled as in the paper's text, not until there
     are four weights for each pixel. Pixels come from sigmoid, not tanh.
     Source: Zhang et al. 2023, section 4.3, and their code.

@@ -13,6 +13,7 @@ from leakage.engine.core import Attack, Observation, Snapshot, param
 class DLG(Attack):
     """argmin over x, y of ||g(x, softmax(y)) - g*||^2 by L-BFGS, from x ~ N(0, 1), y ~ N(0, 1), with soft-label cross-entropy.
 
+    g(x, p) is the gradient of pictures x with label probabilities p, g* the received gradient.
     If the experiment grants the labels, only x is searched.
     Unlike the paper: algorithm 1 prints plain gradient descent on x and y; this is L-BFGS, as in the authors' experiments and code. Another
     start follows a start that sticks or diverges, and a start that has settled ends early.

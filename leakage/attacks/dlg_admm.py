@@ -14,6 +14,8 @@ from leakage.engine.core import Attack, Observation, Snapshot, flag, param
 class DLGADMM(Attack):
     """argmin over x, y of ||S(x, softmax(y)) - S*||^2 by L-BFGS; S is the weighted sum of gradients in what a FedADMM client sends.
 
+    S(x, p) is that sum for pictures x with label probabilities p, S* the sum in the received update.
+
     A naive attacker imitates the client with a state that is kept from call to call, and takes the sent increment, divided by minus the
     step size, for the gradient (`attacks/_admm.py`). A reproduction report attacked in this way and concluded that ADMM does not leak. An
     adaptive attacker starts every differentiable imitation from the client's state, which the server can compute round by round.

@@ -10,11 +10,12 @@ from leakage.engine.labels import rule_field
 
 @dataclass(frozen=True, kw_only=True)
 class GGL(GenerativeAttack):
-    """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from z ~ N(0, 1), by Adam along a cosine; x = G(z).
+    """min over z of D(g(G(z), y), g*) + norm_weight |mean z^2 - 1|, from z ~ N(0, 1), by Adam with a cosine schedule; x = G(z).
 
-    G is a generator that was trained on pictures of this kind, never on the attacked pictures; the attack finds only pictures that G can
-    produce. All starts run at once, and the start with the smallest distance is the answer. As every attack here, GGL imitates what the
-    attacker knows of the protection: clipping, the entries that arrived, the columns that Soteria left. The paper estimates these from g*.
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient. G is a generator that was trained on pictures of this
+    kind, never on the attacked pictures; the attack finds only pictures that G can produce. All starts run at once, and the start with the
+    smallest distance is the answer. As every attack here, GGL imitates what the attacker knows of the protection: clipping, the entries
+    that arrived, the columns that Soteria left. The paper estimates these from g*.
     Unlike the paper: Adam on z in place of CMA-ES, which needs 25,000 gradients; D is the cosine distance; one term keeps the length of z
     near that of N(0, 1), in place of the KL divergence of the mean and standard deviation of z.
     Source: Li et al. 2022, equation 4 and section 4.

@@ -12,7 +12,8 @@ from leakage.engine.labels import rule_field
 class GIAS(GenerativeAttack):
     """GGL finds z; then min over the generator's weights w of D(g(G_w(z), y), g*), by Adam with small steps.
 
-    The attack changes a copy of the granted generator. D is the cosine distance.
+    z are latent codes, g(x, y) is the gradient of pictures x with labels y, g* the received gradient, D the cosine distance. The attack
+    changes a copy of the generator that the experiment grants.
     Unlike the paper: one generator serves all pictures of the batch; the paper trains a generator for each picture.
     Source: Jeon et al. 2021, algorithm 1 and section 4.
     """

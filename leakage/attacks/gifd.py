@@ -21,8 +21,9 @@ KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."
 class GIFD(GenerativeAttack):
     """GGL finds h_0 = z; then for k = 1, 2, ...: h_k = stage_k(h_(k-1)), and min over h_k of D(g(G_k(h_k), y), g*) + tv_weight TV.
 
+    z are latent codes, g(x, y) is the gradient of pictures x with labels y, g* the received gradient, D the cosine distance.
     G_k are the generator's stages behind stage k; behind the last stage h is the picture itself. Each h_k stays in the L1 ball around
-    its start, with a fraction of the start's L1 norm as the radius. Adam along a cosine. D is the cosine distance.
+    its start, with a fraction of the start's L1 norm as the radius. Adam has a cosine schedule.
     Every stage's answer is reported, and the answer of one stage is kept. Deeper stages always fit better, also to noise. So the attack
     keeps the first stage k >= 1 that is no further than the true pictures would be on average (`engine/discrepancy.py`), plus 0.005 and
     two standard deviations of their distance; if there is no such stage, or no noise, it keeps the nearest. An adaptive attacker knows

@@ -23,10 +23,11 @@ FIRST = 10.0  # the first BatchNorm layer counts so many times as much
 class GradInversion(Attack):
     """argmin over x_1 .. x_S of D(g(x_s, y), g*) + tv TV(x_s) + l2 ||x_s|| + bn R_bn(x_s) + group ||x_s - mean of all||^2, by Adam.
 
+    x_s are S guesses (seeds) of the batch, g(x, y) is the gradient of pictures x with labels y, g* the received gradient.
     R_bn = sum over BatchNorm layers of ||mean_l(x) - mean_l|| + ||var_l(x) - var_l||, with the mean and the biased variance of the layer's
     input; the first layer counts ten times. The granted statistics are an assumption: none, those stored in the model, or exactly those
-    of the private batch. TV is isotropic. Noise of 0.01 times the step size is added to the gradients (Langevin), and the step size falls
-    along a cosine. With `reach` > 0 all seeds are shifted by at most so many pixels to match a seed before it is compared with their mean.
+    of the private batch. TV is isotropic. Noise of 0.01 times the step size is added to the gradients (Langevin); the step size has a
+    cosine schedule. With `reach` > 0 all seeds are shifted by at most so many pixels to match a seed before it is compared with their mean.
     Unlike the paper: D is the cosine distance (D = squared is offered), labels come from the rules of `engine/labels.py`, seeds are
     compared pixel by pixel unless `reach` says otherwise, and then registered by shifts alone, in place of RANSAC-flow.
     Source: Yin et al. 2021, equations 1 to 12; defaults of the package breaching; cosine as Huang et al. 2021.

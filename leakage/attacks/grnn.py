@@ -16,10 +16,11 @@ from leakage.engine.weights import drawing
 class GRNN(Attack):
     """min over the weights of a generator G of ||g(x, y) - g*||^2 + ||g(x, y) - g*|| + tv_weight * TV2(x), with (x, y) = G(v).
 
-    v ~ N(0, 1) (B, inputs) stays as it was drawn, and nothing is trained beforehand: G's only prior knowledge is that convolutions produce
-    smooth pictures more easily than noise. TV2 = 2 (mean dx^2 + mean dy^2). RMSprop with momentum 0.99. The labels y are soft and come from
-    G too, unless they are granted. Behind errors of a known size, pictures that fit as well as the true ones would are only smoothed
-    further. In the paper's code the term called Wasserstein is this Euclidean distance.
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient. v ~ N(0, 1) (B, inputs) stays as it was drawn, and
+    nothing is trained beforehand: G's only prior knowledge is that convolutions produce smooth pictures more easily than noise. TV2 = 2
+    (mean dx^2 + mean dy^2). RMSprop with momentum 0.99. The labels y are soft and come from G too, unless they are granted. Behind errors
+    of a known size, pictures that fit as well as the true ones would are only smoothed further. In the paper's code the term called
+    Wasserstein is this Euclidean distance.
     Unlike the paper: 2,000 steps by default; the paper takes 20,000. If a side is no power of two, the picture is cut from a larger one.
     Source: Ren et al. 2022, equations 4 to 8, and their code.
     """

@@ -15,6 +15,7 @@ from leakage.engine.labels import rule_field
 class IDLG(Attack):
     """The label is read from the last layer's gradient (the only negative row), then argmin over x of ||g(x, y) - g*||^2 by L-BFGS.
 
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient.
     Unlike the paper: another start follows a start that sticks or diverges; batches use label counts (`engine/labels.py`).
     Source: Zhao et al. 2020, section 3.
     """

@@ -16,7 +16,7 @@ from leakage.engine.labels import rule_field
 class IDLGADMM(Attack):
     """The label y is read from the last layer's gradient; then x is argmin over x of ||S(x, y) - S*||^2 by L-BFGS.
 
-    S and both attackers, naive and adaptive, are those of DLG-ADMM.
+    S, the weighted sum of gradients in what a FedADMM client sends, and both attackers, naive and adaptive, are those of DLG-ADMM.
     Source: Zhao et al. 2020, section 3, on the client of Gong et al. 2022 (FedADMM).
     """
 

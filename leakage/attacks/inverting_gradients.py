@@ -20,12 +20,13 @@ from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, importan
 class InvertingGradients(Attack):
     """argmin over x in the box of 1 - cos(g(x, y), g*) + tv_weight * TV(x), by Adam on the sign of the gradient.
 
-    x is in the model's normalised space, starts as N(0, 1), and is clamped to the pixels 0 and 1 after every step. The step size
-    falls tenfold after 3/8, 5/8 and 7/8 of the steps. TV is mean |dx| + mean |dy|. All starts run at once; the start with the smallest
-    cosine distance (without TV) is the answer; `polish` then minimizes the squared distance, without TV and without clamping. If the
-    attacker knows the size of the errors in the update, guesses that fit as well as the true pictures would are not fitted further
-    (`Descent`). If the attacker knows or estimates this size, polishing includes TV with a weight that follows from it
-    (`attacks/_polish.py`). Labels are granted or recovered from the update. Local steps (FedAvg) are replayed one by one.
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient. x is in the model's normalised space, starts as N(0, 1),
+    and is clamped to the pixels 0 and 1 after every step. The step size falls tenfold after 3/8, 5/8 and 7/8 of the steps. TV is mean |dx|
+    + mean |dy|. All starts run at once; the start with the smallest cosine distance (without TV) is the answer; `polish` then minimizes the
+    squared distance, without TV and without clamping. If the attacker knows the size of the errors in the update, guesses that fit as well
+    as the true pictures would are not fitted further (`Descent`). If the attacker knows or estimates this size, polishing includes TV with
+    a weight that follows from it (`attacks/_polish.py`). Labels are granted or recovered from the update. Local steps (FedAvg) are replayed
+    one by one.
     Unlike the paper: the default TV weight is 0.001. The paper's section 5 names 0.01 as usual, its appendix names a weight for each table,
     and 0.1 is the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more
     than 0.01 (benchmarks/published/inverting_gradients_lenet.py).

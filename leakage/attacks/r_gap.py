@@ -161,7 +161,7 @@ class RGap(Attack):
 
 
 def solvable_chain(seen: Observation) -> Chain:
-    """Return the chain of the model.
+    """Return the chain of the model: its layers in order, each with the output of the layer before as its only input.
 
     Raises DoesNotApplyError if the model is not a chain that ends in a linear layer, if the update is not finite, or if the gradient of a
     layer's weight is 0.
@@ -182,7 +182,7 @@ def solvable_chain(seen: Observation) -> Chain:
 
 
 def open_layers_event(name: str, solved: Solved) -> str:
-    """Return the event for layers that were solved together and are still open at the end."""
+    """Return a warning for the page: the layers from the picture up to the layer `name`, solved together, lack equations or do not fit."""
     if solved.rank < solved.unknowns:
         return ALL_SHORT.format(name, solved.equations, solved.rank, solved.unknowns)
     return STUCK.format(name, solved.residual)

@@ -16,10 +16,10 @@ from leakage.engine.labels import rule_field
 
 @dataclass(frozen=True, kw_only=True)
 class ROG(Attack):
-    """min over z (B, C, H / factor, W / factor) in [0, 1] of D(g(up(z), y), g*), where up is bicubic interpolation; Adam along a cosine.
+    """min over z (B, C, H / factor, W / factor) in [0, 1] of D(g(up(z), y), g*), where up is bicubic interpolation to (H, W).
 
-    z has factor^2 times fewer unknowns than pixels, so quantised, pruned and noisy updates still determine it. Fine detail is not
-    reconstructed.
+    g(x, y) is the gradient of pictures x with labels y, g* the received gradient, D their `distance`. Adam has a cosine schedule. z has
+    factor^2 times fewer unknowns than pixels, so quantised, pruned and noisy updates still determine it. Fine detail is not reconstructed.
     Unlike the paper: no network sharpens the answer afterwards, and the factor is 2 by default, as the pictures here are small.
     Source: Yue et al. 2023, section 4.1.
     """

@@ -24,12 +24,13 @@ LOOKS = 4  # how often the path of alpha is drawn, the last time at the end
 class SME(Attack):
     """argmin over x in the box and alpha in [0, 1] of 1 - cos(grad L(w_alpha; x, y), w_0 - w_T) + tv_weight TV(x), by Adam on both.
 
-    w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that the client received and w_T that it ended with; the gradient of
-    alpha is sum <d loss / d w_alpha, w_T - w_0>. With `per_layer` there is an alpha for every layer. All pictures are guessed at once, so
-    that a step costs one gradient of the batch, however many local steps the client took: their number, size and order are not used.
-    For a sum over several clients, w_T is their mean; for FedADMM it is the client's model, which the server computes. BatchNorm's stored
-    statistics are those of the model: clients here do not change them. Both step sizes fall tenfold after 3/8, 5/8 and 7/8 of the steps.
-    With alpha fixed at 0 this is Inverting Gradients on the mean gradient, without the sign. Protections are not imitated.
+    L(w; x, y) is the loss of pictures x with labels y at weights w. w_alpha = (1 - alpha) w_0 + alpha w_T lies between the weights w_0 that
+    the client received and w_T that it ended with; the gradient of alpha is sum <d loss / d w_alpha, w_T - w_0>. With `per_layer` there is
+    an alpha for every layer. All pictures are guessed at once, so that a step costs one gradient of the batch, however many local steps the
+    client took: their number, size and order are not used. For a sum over several clients, w_T is their mean; for FedADMM it is the
+    client's model, which the server computes. BatchNorm's stored statistics are those of the model: clients here do not change them. Both
+    step sizes fall tenfold after 3/8, 5/8 and 7/8 of the steps. With alpha fixed at 0 this is Inverting Gradients on the mean gradient,
+    without the sign. Protections are not imitated.
     Source: Zhu, Yao and Blaschko 2023; Adam on alpha, its step size and the TV weight as in their code.
     """
 

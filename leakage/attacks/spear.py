@@ -96,7 +96,10 @@ class SPEAR(Attack):
             yield replace(last, step=step + 1 + last.step, note=note)  # the answer repeats what it is
 
     def _search(self, layer: Layer, rng: torch.Generator) -> Iterator[BatchDirections]:
-        """Search for directions; yield the best choice so far after every round, until all units agree or IDLE rounds improve nothing."""
+        """Search for a direction for each picture; yield the best choice so far after every round.
+
+        The search ends when enough units agree with every picture (`BatchDirections.sure`), or when IDLE rounds improve nothing.
+        """
         idle, rank = 0, layer.cut.rank
         now = BatchDirections(layer.cut.left.new_zeros(rank, 0), torch.zeros(0))
         for found in SEARCHES[self.search](layer.cut, rng):
@@ -137,7 +140,7 @@ def arrange_pictures(seen: Observation, pixels: Tensor, labels: Tensor, sure: Te
         seen: what the attacker observed.
         pixels: the found pictures, (P, n).
         labels: the labels of the batch, (B,).
-        sure: which of the found pictures the units agree with, (P,) bool.
+        sure: which of the found pictures can be proved (`BatchDirections.sure`), (P,) bool.
     """
     x = grey_pictures(seen)
     labels, proved = labels.clone(), torch.zeros(seen.batch.size, dtype=torch.bool)

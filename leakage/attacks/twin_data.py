@@ -99,9 +99,9 @@ class TwinData(Attack):
 
 
 def unscalable(seen: Observation) -> str:
-    """Return the property of the network that gives x and a x different gradients for every x, in words; "" if there is none.
+    """Return in words why no picture x of this network has a twin, a multiple a x with the same gradient; "" if it can have one.
 
-    Raises DoesNotApplyError if the network is not a chain.
+    The reason is a property of the network, such as "several outputs". Raises DoesNotApplyError if the network is not a chain of layers.
     """
     layers = solvable_chain(seen).layers
     parts = [part for layer in layers for part in layer.weighted]
