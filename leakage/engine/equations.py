@@ -26,7 +26,10 @@ class TooLargeError(ValueError):
 
 
 def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
-    """Return K0 (Co s^2, H W): K0 @ x[c].flatten() = (dL/dw[:, c]).flatten() for every input channel c; k is (Co, Ho, Wo)."""
+    """Return the matrix K0 (Co s^2, H W) of the weight's gradient: K0 @ x[c].flatten() = dL/dw[:, c].flatten() for every input channel c.
+
+    The convolution is z = w * x with k = dL/dz (Co, Ho, Wo), a kernel of s x s pixels (`size`), and `sides` (H, W) of the input x.
+    """
     positions, pixels, inside = _reach(size, stride, padding, (k.shape[1], k.shape[2]), sides)
     rows = k.new_zeros(len(k), size**2, sides[0] * sides[1])
     flat = k.flatten(1)
@@ -37,7 +40,10 @@ def gradient_rows(k: Tensor, size: int, stride: int, padding: int, sides: tuple[
 
 
 def weight_rows(w: Tensor, stride: int, padding: int, sides: tuple[int, int]) -> Tensor:
-    """Return W (Co Ho Wo, Ci H W): W @ x.flatten() = z.flatten(); w is (Co, Ci, s, s)."""
+    """Return the convolution z = w * x as a matrix W (Co Ho Wo, Ci H W): W @ x.flatten() = z.flatten().
+
+    w is (Co, Ci, s, s), and `sides` are (H, W) of the input x.
+    """
     size = w.shape[-1]
     after = ((sides[0] + 2 * padding - size) // stride + 1, (sides[1] + 2 * padding - size) // stride + 1)
     positions, pixels, inside = _reach(size, stride, padding, after, sides)
@@ -50,10 +56,10 @@ def weight_rows(w: Tensor, stride: int, padding: int, sides: tuple[int, int]) ->
 
 
 def _reach(size: int, stride: int, padding: int, after: tuple[int, int], sides: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return which pixel each entry of the kernel meets at each output position.
+    """Return which input pixel each entry of an s x s kernel meets at each of the L = Ho Wo output positions.
 
-    The result is the output positions (L,), the index of the pixel that a kernel entry meets (s^2, L), and whether that pixel lies inside
-    the picture and not on the padding (s^2, L).
+    `after` are (Ho, Wo) of the output, `sides` (H, W) of the input. The result is the output positions, 0 to L - 1; the index of the pixel
+    that a kernel entry meets, (s^2, L); and whether that pixel lies inside the input and not on the padding, (s^2, L).
     """
     down, across = torch.meshgrid(torch.arange(after[0]), torch.arange(after[1]), indexing="ij")
     u, v = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
@@ -73,7 +79,7 @@ class Solved:
         unknowns: Ci H W
         rank: how many unknowns the equations determine
         condition: condition number of the system, estimated from its triangular factor; infinite for a rank-deficient system
-        residual: ||equations x - right side|| / ||right side||, the larger value of gradient rows and weight rows
+        residual: ||A x - b|| / ||b|| of the equations A x = b; where gradient and output are solved apart, the larger of their values
     """
 
     x: Tensor
@@ -86,11 +92,11 @@ class Solved:
 
 @dataclass(frozen=True)
 class Sums:
-    """One more equation for each filter, from the gradient of BatchNorm's gamma: sum over positions of factors (w * x) = total.
+    """One more equation for each filter, from the gradient of BatchNorm's gamma: the sum over positions of factors (w * x) is `total`.
 
     Args:
-        w: (Co, Ci, s, s)
-        factors: (Co, Ho, Wo)
+        w: weight of the convolution before the BatchNorm, (Co, Ci, s, s)
+        factors: the factor of each output entry, (Co, Ho, Wo)
         total: (Co,)
     """
 
@@ -101,17 +107,17 @@ class Sums:
 
 @dataclass(frozen=True)
 class ConvolutionEquations:
-    """The equations that one convolution w gives for its input: from its gradient g = dL/dw, where k = dL/dz, and from its output z.
+    """The linear equations that one convolution z = w * x gives for its input x: from its output z and from its gradient dL/dw.
 
     Args:
-        w: (Co, Ci, s, s)
-        z: (Co, Ho, Wo)
-        known: (Co, Ho, Wo): which entries of z are known
-        k: (Co, Ho, Wo); None where no gradient is sent, as for a skip without weights
-        g: (Co, Ci, s, s); None where no gradient is sent
+        w: the weight, (Co, Ci, s, s)
+        z: the output, (Co, Ho, Wo)
+        known: which entries of z are known, (Co, Ho, Wo)
+        k: dL/dz, (Co, Ho, Wo); None where no gradient is sent, as for a skip without weights
+        g: dL/dw, (Co, Ci, s, s); None where no gradient is sent
         stride: of the convolution
         padding: of the convolution
-        sums: further equations
+        sums: the equations of a BatchNorm after the convolution; None without them
     """
 
     w: Tensor
@@ -125,17 +131,21 @@ class ConvolutionEquations:
 
     @property
     def equations(self) -> int:
-        """Number of equations."""
+        """Number of equations: known entries of z, entries of dL/dw, and one for each filter from `sums`."""
         return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 
 def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, int]) -> Solved:
     """Return the input (Ci, H, W) that several convolutions share, solved from all their equations; the first convolution has a gradient.
 
-    The gradient rows are one matrix K0 for all input channels, so its singular vectors are split. Along the vectors of large singular
-    values (strong), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from the weight rows and
-    the other gradient rows, which are multiplied by max|w| / max|k|. Where that system is rank-deficient, singular values give the
-    solution of smallest norm.
+    The gradient equations have one matrix K0 for all input channels (`gradient_rows`), so its singular vectors are split. Along the vectors
+    of large singular values (strong), a division gives every channel. The remaining unknowns, few in late layers, are solved by QR from
+    the equations z = w * x and the other gradient equations, which are multiplied by max|w| / max|dL/dz|. Where that system is
+    rank-deficient, singular values give the solution of smallest norm.
+
+    Args:
+        systems: the convolutions of the same input, with their outputs and gradients.
+        sides: (H, W) of the input.
 
     Raises:
         TooLargeError: the equations do not fit into memory.
@@ -175,13 +185,17 @@ def solve_together(systems: Sequence[ConvolutionEquations], sides: tuple[int, in
 
 
 def _fit(count: int) -> None:
-    """Check that a matrix of `count` numbers fits into memory; raise TooLargeError where it does not."""
+    """Raise TooLargeError if a matrix of `count` numbers is larger than LARGEST."""
     if count > LARGEST:
         raise TooLargeError
 
 
 def _gradient_part(convolution: ConvolutionEquations, most: Tensor, sides: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Return K0 and its right side (Co s^2, Ci) of one convolution, scaled so that its largest |k| equals `most`."""
+    """Return the gradient equations A x = b of one convolution: its matrix K0 (Co s^2, H W) and b = dL/dw as (Co s^2, Ci).
+
+    K0 is built from dL/dz (`gradient_rows`). Both sides are multiplied by one factor, so that the largest |dL/dz| becomes `most` and the
+    equations of several convolutions count alike.
+    """
     assert convolution.k is not None
     assert convolution.g is not None
     scale = most / convolution.k.abs().max().clamp(min=TINY)
@@ -190,10 +204,16 @@ def _gradient_part(convolution: ConvolutionEquations, most: Tensor, sides: tuple
 
 
 def _output_part(convolution: ConvolutionEquations, ratio: Tensor, basis: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the equations of the known outputs, and of the sums times `ratio`, for the part of x along a basis (m, 1, H, W).
+    """Return the N output equations of one convolution for a correction of its input x: the matrix (N, Ci m) and the right-hand side (N,).
 
-    The rows (N, Ci m) are the basis after the convolution, one input channel after the other. The right side (N,) is the part of the
-    outputs that the given x does not produce.
+    The equations are those of the known entries of z, and those of `sums` times `ratio`. The unknowns are the coefficients of the
+    correction along m basis pictures, for one input channel after the other. The right-hand side is what x does not yet produce.
+
+    Args:
+        convolution: the convolution.
+        ratio: the factor of the equations of `sums`, ().
+        basis: the directions in which x may change, the same in every channel, (m, 1, H, W).
+        x: the input so far, (Ci, H, W).
     """
     stride, padding = convolution.stride, convolution.padding
 
@@ -214,7 +234,7 @@ def _output_part(convolution: ConvolutionEquations, ratio: Tensor, basis: Tensor
 
 
 def _output_error(convolution: ConvolutionEquations, x: Tensor) -> float:
-    """Return the relative error of the known outputs, or of the sums where it is larger, for an input x."""
+    """Return the relative l2 error of the known entries of z for an input x (Ci, H, W), or that of the equations `sums` if it is larger."""
     again = F.conv2d(x[None], convolution.w, stride=convolution.stride, padding=convolution.padding)[0]
     off = _relative((again - convolution.z)[convolution.known], convolution.z[convolution.known])
     if convolution.sums is None:
@@ -226,10 +246,13 @@ def _output_error(convolution: ConvolutionEquations, x: Tensor) -> float:
 def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
     k: Tensor, g: Tensor, w: Tensor, z: Tensor, known: Tensor, *, stride: int, padding: int, sides: tuple[int, int]
 ) -> Solved:
-    """Return the solution for one convolution as the authors' code computes it: all rows at once, unscaled, solved by numpy.
+    """Return the input of one convolution, solved as the code of R-GAP's authors does: all equations at once, unscaled, by numpy.
 
     Of several solutions, numpy gives the one of smallest norm. Inputs and outputs are float32, as in the authors' code; numpy computes in
-    float64. Unlike the code, columns of padding are left out: they are 0.
+    float64. Unlike the code, columns of padding are left out: they are 0. The arguments are those of `ConvolutionEquations`; `sides` is
+    (H, W) of the input.
+
+    Source: Zhu and Blaschko 2021, reference implementation.
     """
     channels = w.shape[1]
     _fit(channels * sides[0] * sides[1] * (z.numel() + g.numel()))
@@ -243,12 +266,12 @@ def solve_as_published(  # noqa: PLR0913  (the symbols of its equations)
 
 
 def _each(rows: Tensor, channels: int) -> Tensor:
-    """Return the same rows for every channel, as blocks along the diagonal."""
+    """Return a block diagonal matrix that has the matrix `rows` once for every channel."""
     return torch.kron(torch.eye(channels, dtype=rows.dtype), rows)
 
 
 def _relative(gap: Tensor, of: Tensor) -> float:
-    """Return ||gap|| / ||of||; 0 where there are no entries."""
+    """Return ||gap|| / ||of||; 0 for a tensor `gap` without entries."""
     return float(gap.norm() / of.norm().clamp(min=TINY)) if gap.numel() else 0.0
 
 

@@ -31,14 +31,14 @@ def weights_hash(weights: Params) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of an inverter.
+    """The sizes of an inverter: a network that is trained to turn an update into the pictures of its batch.
 
     Args:
-        entries: numbers in an update, d
-        features: numbers that the network takes, m
+        entries: d, the numbers in an update
+        features: m, the numbers that the network takes, computed from an update by `project`
         hidden: hidden units
         pictures: (B, C, H, W) of its output
-        seed: of the signs, of the initial weights, and of the order of the examples
+        seed: of the random matrix of signs in `project`, of the initial weights, and of the order of the training examples
     """
 
     entries: int
@@ -68,7 +68,7 @@ class Shape:
 
 @lru_cache(maxsize=2)
 def signs(entries: int, features: int, seed: int) -> Tensor:
-    """Return a matrix (d, m) of 1 and -1, the same at each call with this seed."""
+    """Return a random matrix (entries, features) of 1 and -1, the same at each call with this seed; ValueError for too many entries."""
     if entries > MOST_ENTRIES:
         raise ValueError(TOO_LARGE.format(MOST_ENTRIES, entries))
     drawn = torch.randint(0, 2, (entries, features), generator=generator(seed, "signs"), dtype=torch.int8)
@@ -76,12 +76,12 @@ def signs(entries: int, features: int, seed: int) -> Tensor:
 
 
 class Inverter:
-    """A trained network with its features; called with an update, it returns pictures (B, C, H, W).
+    """A network that was trained to undo the updates of one model; called with an update, it returns pictures (B, C, H, W).
 
     Args:
         shape: its sizes.
-        state: the parameters of the network, and the mean and spread of its features.
-        name: the file, for messages.
+        state: the parameters of the network, and the mean and standard deviation by which its features are normalized.
+        name: the file that they are from, for messages.
         knowledge: what the network was trained on, for the threat model table.
     """
 
@@ -113,7 +113,12 @@ class Inverter:
 
 
 def closest_order(answers: Tensor, truth: Tensor) -> Tensor:
-    """Return, for N answers (N, B, ...), the order of the true pictures (N, B, ...) with the least mean squared error: indices (N, B)."""
+    """Return the order in which true pictures fit the network's pictures best, by least mean squared error: indices (N, B).
+
+    Args:
+        answers: the pictures that the network returned for N updates, (N, B, ...).
+        truth: the true pictures, (N, B, ...).
+    """
     count = truth.shape[1]
     if count == 1:
         return torch.zeros(len(truth), 1, dtype=torch.long)

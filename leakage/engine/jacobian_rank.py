@@ -30,7 +30,9 @@ TOGETHER = 2**22  # entries of J, and of layer outputs, that are computed at onc
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The singular values of J. A value of 1 means: a pixel that goes from black to white moves the gradient by a distance of 1.
+    """The singular values of J = d(gradient) / d(picture), with a row for each entry of the gradient and a column for each pixel value.
+
+    A value of 1 means: a pixel that goes from black to white moves the gradient by a distance of 1.
 
     Args:
         values: descending, (directions,), float64
@@ -38,7 +40,7 @@ class Spectrum:
         unknowns: number of pixel values. Where fewer directions were tried, rank, condition and counts are those of J restricted to the
             span of these directions. None of them is larger than that of J; a rank below the number of directions is the rank of J
         sent: number of entries of the gradient
-        gradient: length of the gradient
+        gradient: l2 norm of the gradient
     """
 
     values: Tensor
@@ -80,7 +82,7 @@ def spectrum(
     seed: int = 1,
     should_stop: Callable[[int], bool] = lambda _: False,
 ) -> Spectrum:
-    """Return the singular values of J for one picture; the model stays unchanged.
+    """Return the singular values of J, the derivative of a model's gradient by the picture, at one picture; the model stays unchanged.
 
     All is computed in float64; a J that is kept whole is stored in float32 if it has more than WIDE rows per column.
 
@@ -88,8 +90,8 @@ def spectrum(
         model: the model.
         x: the picture, (1, C, H, W), in [0, 1].
         y: its label, (1,).
-        directions: number of random orthogonal directions to try, for large pictures; None tries every pixel value.
-        seed: of the directions and of the sketch.
+        directions: number of random orthogonal directions of the picture to try, for large pictures; None tries every pixel value.
+        seed: of the directions, and of the sketch (random sums of rows) that takes the place of a large J.
         should_stop: called between pieces with the number of directions that were tried.
 
     Raises:
@@ -136,7 +138,7 @@ def _layer_outputs(model: nn.Module, x: Tensor) -> int:
 
 
 def _columns(double_model: nn.Module, x: Tensor, y: Tensor, directions: Tensor) -> Tensor:
-    """Return J times each of the directions: (count, rows), float64."""
+    """Return the derivative of the gradient along each of `directions` (count, C, H, W) of the picture: (count, entries), float64."""
     client, weights, count = Gradient(double_model), weights_of(double_model), len(directions)
     with forward_ad.dual_level(), quiet_forward_mode():
         moved = forward_ad.make_dual(x.expand(count, -1, -1, -1).contiguous(), directions)  # type: ignore[no-untyped-call]

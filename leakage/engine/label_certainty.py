@@ -18,12 +18,22 @@ CLOSEST = 1e-12  # least distance of an expectation from 0 and from 1
 
 
 def certainty_of(labels: Tensor, probabilities: Tensor) -> float:
-    """Return the fraction of labels (B,) that is expected to be right, given the rehearsals' P(n_c = k), (K, B + 1)."""
+    """Return the calibrated fraction, 0 to 1, of labels that is expected to be right.
+
+    Args:
+        labels: the labels that a rule found, (B,).
+        probabilities: how probable it is that class c has k labels in the batch, for k from 0 to B, (K, B + 1).
+    """
     return calibrated(expected_right(labels, probabilities), guessed_right(len(labels), len(probabilities)))
 
 
 def calibrated(expected: float, guessed: float) -> float:
-    """Return the calibrated fraction of right labels, given the fractions that rehearsals expect and that a guess gets right."""
+    """Correct an expected fraction of right labels: logit(result) = logit(guessed) + COEFFICIENT (logit(expected) - logit(guessed)).
+
+    Args:
+        expected: the fraction that simulated clients (rehearsals) let expect.
+        guessed: the fraction that an attacker without knowledge gets right on average.
+    """
     return 1 / (1 + math.exp(-(logit(guessed) + COEFFICIENT * (logit(expected) - logit(guessed)))))
 
 

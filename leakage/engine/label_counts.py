@@ -10,16 +10,17 @@ TINY = 1e-300
 
 
 def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, weakened: float = 1.0) -> Tensor:
-    """Return P(n_c = k), (..., K, B + 1) at k from 0 to B, given sum_c n_c = B and a linear fit's estimate for each class.
+    """Return the probability P(n_c = k) that class c has k of the batch's B labels, for k from 0 to B, (..., K, B + 1).
 
-    Before the fit, the counts are multinomial with mean m = B / K and variance s^2 = m (1 - 1 / K). If they were normal, the fit would
-    follow from a likelihood L with log L(k) = (expected - m) (k - m) / v - (k - m)^2 (1 / v - 1 / s^2) / 2, where v is the fit's variance,
-    at most s^2. So the joint probability of counts is prod_c L_c(n_c)^(1 / weakened) / n_c!. The sum over the other classes is exact: the
-    products over the classes before and after c are convolved along k (forward-backward), in float64.
+    Given are a linear fit's estimate of each count n_c, and sum_c n_c = B. Before the fit, the counts are multinomial with mean m = B / K
+    and variance s^2 = m (1 - 1 / K). If they were normal, the fit would follow from a likelihood L with log L(k) = (expected - m) (k - m) /
+    v - (k - m)^2 (1 / v - 1 / s^2) / 2, where v is the fit's variance, at most s^2. So the joint probability of counts is prod_c
+    L_c(n_c)^(1 / weakened) / n_c!. The sum over the other classes is exact: the products over the classes before and after c are convolved
+    along k (forward-backward), in float64.
 
     Args:
-        expected: the fit's mean of n_c, (..., K), with equal prior probabilities for all classes.
-        variance: its variance, (..., K).
+        expected: the fit's estimate of n_c, (..., K), with equal prior probabilities for all classes.
+        variance: the variance of that estimate, (..., K).
         batch_size: B.
         weakened: the factor by which the log-likelihood is divided.
     """
@@ -41,7 +42,11 @@ def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, wea
 
 
 def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
-    """Return sorted labels (B,) that match most of the batch on average, given P(n_c = k), (K, B + 1), and the expected fraction right."""
+    """Return the sorted labels (B,) of which most are right on average, and the fraction of them that is expected to be right.
+
+    Args:
+        probabilities: P(n_c = k), that class c has k labels in the batch, (K, B + 1).
+    """
     taken, fraction = likeliest_counts(probabilities)
     return torch.arange(len(taken)).repeat_interleave(taken.long()), float(fraction)
 
@@ -49,9 +54,11 @@ def likeliest(probabilities: Tensor) -> tuple[Tensor, float]:
 def likeliest_counts(probabilities: Tensor) -> tuple[Tensor, Tensor]:
     """Return the counts (..., K) that match most of the batch on average, and the fraction of the batch that they match, (...,).
 
-    Given P(n_c = k), (..., K, B + 1): if class c is chosen m_c times, min(m_c, n_c) of these are right, on average sum_{k <= m_c} P(n_c >=
-    k). So the B pairs (c, k) of largest P(n_c >= k), which falls with k, are chosen; their mean is the fraction that is expected to be
-    right.
+    If class c has n_c labels and is chosen m_c times, min(m_c, n_c) of these are right, on average sum_{k <= m_c} P(n_c >= k). So the B
+    pairs (c, k) of largest P(n_c >= k), which falls with k, are chosen; their mean is the fraction that is expected to be right.
+
+    Args:
+        probabilities: P(n_c = k) for k from 0 to B, (..., K, B + 1).
     """
     at_least = _at_least(probabilities)
     size = at_least.shape[-1]
@@ -68,7 +75,12 @@ def guessed_right(batch_size: int, classes: int) -> float:
 
 
 def expected_right(labels: Tensor, probabilities: Tensor) -> float:
-    """Return the fraction of labels (B,) expected to be right: sum_c sum_{k <= m_c} P(n_c >= k) / B, given P(n_c = k), (K, B + 1)."""
+    """Return the fraction of labels that is expected to be right: sum_c sum_{k <= m_c} P(n_c >= k) / B.
+
+    Args:
+        labels: the labels, (B,), of which m_c are of class c.
+        probabilities: P(n_c = k), that class c truly has k labels, for k from 0 to B, (K, B + 1).
+    """
     at_least = _at_least(probabilities)
     taken = torch.bincount(labels.cpu(), minlength=len(probabilities))  # m_c
     number = torch.arange(1, at_least.shape[1] + 1)
@@ -81,7 +93,7 @@ def _at_least(probabilities: Tensor) -> Tensor:
 
 
 def _added(first: Tensor, second: Tensor) -> Tensor:
-    """Return the distributions (..., B + 1) of the sums of two independent counts, cut off at B and normalized."""
+    """Return the distribution of the sum of two independent counts, given both distributions (..., B + 1); cut off at B and normalized."""
     size = first.shape[-1]
     left, right = first.reshape(1, -1, size), second.reshape(-1, 1, size)
     total = F.conv1d(left, right.flip(-1), padding=size - 1, groups=len(right))[0, :, :size]

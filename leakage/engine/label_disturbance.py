@@ -16,7 +16,10 @@ SHORTEST = 0.01  # least fraction of its length that a gradient hidden in noise 
 
 @dataclass(frozen=True)
 class Disturbance:
-    """Signs of a change in a last layer's gradient; every column of an unchanged dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T adds up to 0.
+    """Signs that a protection changed a last layer's gradient: zeros, cut-off entries, noise.
+
+    An unchanged gradient dL/dW = (1/B) sum_b (p_b - e_(y_b)) h_b^T has columns that add up to 0: p_b are the predicted probabilities of
+    picture b, e_(y_b) its one-hot label, h_b the input of the layer.
 
     Args:
         zeros: fraction of the weight's entries that are 0, without columns of zeros
@@ -26,8 +29,8 @@ class Disturbance:
             off
         bias_limited: the same for the bias
         uneven: whether the columns' sums are too large to be noise: entries were scaled individually
-        deviation: standard deviation of noise that would explain the columns' sums, or contradictory readings (`RehearsalSetup.explain`);
-            0 where entries are missing or cut off, and where rounding explains the sums
+        deviation: standard deviation of noise that would explain the columns' sums, or contradictory readings of the labels
+            (`RehearsalSetup.explain`); 0 where entries are missing or cut off, and where rounding explains the sums
         shortest: least fraction of its length that the gradient may have kept before noise was added. A protection that adds noise usually
             limits the length first; where most of an update is noise, its length does not show that
     """
@@ -75,6 +78,14 @@ class Disturbance:
         """Return another last layer's gradient with the same change: the same noise, fraction of zeros, and fraction of entries cut off.
 
         Before that, the gradient is shortened by a random factor between `shortest` and 1, uniform in its logarithm.
+
+        Args:
+            weight_gradient: of the weight, (K, D).
+            rows: of the bias, (K,), or None.
+            seed: of the random numbers.
+
+        Returns:
+            The changed gradients of weight and bias.
         """
         rng = generator(0, "label disturbance", seed)
         left = self.shortest ** float(torch.rand((), generator=rng))
@@ -91,12 +102,17 @@ class Disturbance:
 
 
 def intact(last: Head, *, plain: bool = True) -> bool:
-    """Return whether the last layer's gradient shows no sign of a change after it was computed; a change of its length would not show."""
+    """Return whether the last layer's gradient shows no sign of a change after it was computed; a change of its length would not show.
+
+    Args:
+        last: the last layer with its gradient.
+        plain: whether its outputs are the logits.
+    """
     return Disturbance.of(last, plain=plain).none
 
 
 def _pruned(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with this fraction of them, the smallest, set to 0."""
+    """Return the values with the smallest of them set to 0: this fraction, by magnitude."""
     dropped = round(fraction * values.numel())
     if dropped == 0:
         return values
@@ -119,7 +135,7 @@ def _limited(values: Tensor) -> float:
 
 
 def _cut(values: Tensor, fraction: float) -> Tensor:
-    """Return the values with this fraction of them, the largest, clamped to the size of the smallest value among these."""
+    """Return the values with the largest of them cut off: this fraction, by magnitude, is clamped to the smallest magnitude among them."""
     count = round(fraction * values.numel())
     if count == 0:
         return values

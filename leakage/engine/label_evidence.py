@@ -20,13 +20,15 @@ LEAST = 1e-4  # least variance of a count: no count is known better than to 0.01
 
 
 class CountFit(NamedTuple):
-    """A linear fit of counts: evidence (K, F) -> expected counts evidence @ weights, with variance base + growth * expected.
+    """A linear function from readings of a last layer to the number of labels of each class; called with readings (K, F), it returns (K,).
+
+    An expected count has the variance base + growth * count.
 
     Args:
-        weights: (F,)
+        weights: the factor of each reading, (F,)
         base: variance of a count that is expected to be 0
         growth: growth of the variance with the expected count
-        tested: (S, K), the counts of each rehearsal as expected by fits to other rehearsals
+        tested: cross-validation: the counts of each of S rehearsals, as expected by a fit to other rehearsals, (S, K)
     """
 
     weights: Tensor
@@ -44,7 +46,7 @@ class CountFit(NamedTuple):
 
 
 def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, prediction: Tensor, batch_size: int) -> Tensor:
-    """Return the readings (K, F) of a last layer's gradient.
+    """Return F readings for each of K classes, (K, F): numbers of the last layer's gradient that depend on the class's number of labels.
 
     For each class: its row along the mean feature, over all entries and over nonzero entries only; the row's lowest entry; its component
     along the direction that all rows share; its length; the bias. Each of these appears as it is and divided by the sum of its negative
@@ -52,10 +54,10 @@ def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, pred
     row's sum and its lowest entry relative to its own size; whether its lowest entry is among the B lowest; the mean prediction; and 1.
 
     Args:
-        weight_gradient: (K, D).
+        weight_gradient: the gradient of the weight, (K, D): a row for each class.
         rows: the gradient of the bias, (K,), or None.
-        feature: the mean feature, (D,).
-        prediction: the mean prediction, (K,).
+        feature: mean input of the last layer over a batch, (D,).
+        prediction: mean probability of each class by the model, (K,).
         batch_size: B.
     """
     square = feature.dot(feature).clamp(min=TINY)
@@ -85,24 +87,30 @@ def evidence(weight_gradient: Tensor, rows: Tensor | None, feature: Tensor, pred
     return torch.stack([*parts, *fractions, *signs, *alone, prediction, torch.ones_like(along)], 1)
 
 
-def size_of(weight_gradient: Tensor, rows: Tensor | None) -> Tensor:
-    """Return two numbers that distinguish updates, whatever their classes: log of the gradient's length, and how few rows hold it."""
+def size_of(weight_gradient: Tensor) -> Tensor:
+    """Return two sizes of a last layer's gradient that do not depend on the order of the classes, (2,).
+
+    They are the logarithm of its norm, and how few rows have most of its squared norm: 0 for a single row, less for more rows.
+
+    Args:
+        weight_gradient: the gradient of the weight, (K, D).
+    """
     squares = weight_gradient.square().sum(1)
     total = squares.sum().clamp(min=TINY)
     return torch.stack([total.log() / 2, (squares.square().sum().clamp(min=TINY * TINY) / total.square()).log() / 2])
 
 
 def fit(given: Tensor, counts: Tensor, likeness: Tensor) -> CountFit:
-    """Return the weighted least squares fit of counts by evidence.
+    """Return the linear function from readings to label counts, fitted to rehearsals (simulated clients with known labels).
 
-    Cross-validation shows how much of the fit is random: fits to the other rehearsals predict the counts of each rehearsal, and the
-    regression coefficient, 0 to 1, of the true counts on these predictions shrinks the whole fit. Behind noise that hides all counts the
-    coefficient is 0, and every class is equally likely. The remaining squared errors are fitted too: base + growth * expected. Source of
-    the shrinkage: Copas 1983, section 3.
+    The fit is by weighted least squares. Cross-validation shows how much of the fit is random: fits to the other rehearsals predict the
+    counts of each rehearsal, and the regression coefficient, 0 to 1, of the true counts on these predictions shrinks the whole fit. Behind
+    noise that hides all counts the coefficient is 0, and every class is equally likely. The remaining squared errors are fitted too: base +
+    growth * expected. Source of the shrinkage: Copas 1983, section 3.
 
     Args:
-        given: evidence (S, K, F); the last of the F readings is 1.
-        counts: (S, K).
+        given: readings (`evidence`) of S rehearsals, (S, K, F); the last of the F readings is 1.
+        counts: the number of labels of each class, (S, K).
         likeness: the weight of each rehearsal, (S,).
     """
     scale = given.flatten(0, 1).square().mean(0).sqrt().clamp(min=TINY)
@@ -136,11 +144,13 @@ def _line(x: Tensor, y: Tensor, weight: Tensor) -> tuple[float, float]:
 
 
 class Misfit(NamedTuple):
-    """How strongly an update's readings contradict each other: their squared distance (`misfit`), relative to rehearsals.
+    """How strongly the readings of an update's last layer contradict each other, compared with those of simulated clients (rehearsals).
+
+    The measure is the squared distance of the readings from their expectation (`misfit`), divided by the same distance of rehearsals.
 
     Args:
-        usual: relative to the mean of the rehearsals; at least 1
-        most: relative to the largest distance of a rehearsal that resembles the update
+        usual: the ratio to the weighted mean over all rehearsals; at least 1
+        most: the ratio to the largest distance of a rehearsal that resembles the update
     """
 
     usual: float
@@ -148,7 +158,7 @@ class Misfit(NamedTuple):
 
 
 def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, update_counts: Tensor) -> Misfit:
-    """Return how strongly an update's readings contradict each other.
+    """Return how strongly an update's readings contradict each other, compared with those of rehearsals (simulated clients).
 
     The rehearsals give the expected readings for a count n, a + b n + c n^2, and the covariance of the F readings. The squared Mahalanobis
     distance of the received readings from the readings expected at the counts found is averaged over the classes, and compared with the
@@ -157,7 +167,7 @@ def misfit(given: Tensor, counts: Tensor, likeness: Tensor, received: Tensor, up
 
     Args:
         given: readings of the rehearsals, (S, K, F).
-        counts: of the rehearsals, (S, K).
+        counts: the rehearsals' number of labels of each class, (S, K).
         likeness: the weight of each rehearsal, (S,).
         received: readings of the update, (K, F).
         update_counts: counts found for the update, (K,).

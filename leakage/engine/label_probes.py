@@ -16,11 +16,11 @@ PROBES, AREA, FEWEST = 64, 64 * 32 * 32, 16  # number of probe pictures: 64 of 3
 
 
 class Predictions(NamedTuple):
-    """The model's outputs on probe pictures.
+    """What the model computes for P probe pictures: random pictures that the attacker makes to learn what the model predicts.
 
     Args:
         logits: (P, K)
-        features: (P, D), the inputs of the last layer
+        features: the inputs of the last layer, (P, D)
     """
 
     logits: Tensor
@@ -28,12 +28,12 @@ class Predictions(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The last layer, with a row for each class.
+    """The last layer of a model with its gradient in an update, a row for each class.
 
     Args:
-        weight: (K, D)
-        weight_gradient: (K, D)
-        bias: the gradient of the bias, (K,), or None
+        weight: the weight, (K, D)
+        weight_gradient: the gradient of the weight, (K, D)
+        bias: the gradient of the bias, (K,); None without a bias
     """
 
     weight: Tensor
@@ -84,13 +84,13 @@ def varied_pictures(seen: Observation) -> Tensor:
 
 
 def _number(seen: Observation) -> int:
-    """Return the number of probe pictures, a multiple of B."""
+    """Return how many probe pictures to draw: a multiple of B, fewer for larger pictures."""
     _, height, width = seen.batch.image_shape
     return math.ceil(min(max(AREA // (height * width), FEWEST), PROBES) / seen.batch.size) * seen.batch.size
 
 
 def predict(seen: Observation, pictures: Tensor | None = None) -> Predictions:
-    """Return the model's outputs on pictures (P, C, H, W), or on the probes if None; B pictures at a time, as BatchNorm may need.
+    """Return the model's outputs on pictures (P, C, H, W), or on `probe_pictures` if None; B pictures at a time, as BatchNorm may need.
 
     Layers that draw random numbers on the client draw other numbers here, from the same distribution.
     """

@@ -15,14 +15,14 @@ WEAKEST, HALVINGS = 1e3, 7  # the largest factor by which an overconfident fit i
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """The readings of S rehearsals.
+    """What the attacker reads from the last layers of S rehearsals (simulated clients with known labels), for K classes.
 
     Args:
-        evidence: (S, K, F)
-        sizes: (S, 2), see `size_of`
-        counts: (S, K), the true counts
-        logit_gains: (S,), by how much the model raises the logits of the right classes
-        misses: (S,), mean squared error of the mean feature that is read
+        evidence: F readings of each class (`evidence`), (S, K, F)
+        sizes: the two numbers of `size_of`, (S, 2)
+        counts: the number of labels of each class, (S, K)
+        logit_gains: by how much the simulated model raises the logits of the right classes, (S,)
+        misses: mean squared error of the mean feature that `mean_feature` finds, (S,)
     """
 
     evidence: Tensor
@@ -33,9 +33,15 @@ class Rehearsed:
 
 
 def read_counts(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
-    """Return the probability of every count, (K, B + 1), and the misfit, given rehearsals of weights (S,) and received readings (K, F).
+    """Return how probable it is that class c has k labels in the batch, (K, B + 1), and how strongly the update's readings contradict it.
 
-    Only the last ORDINAL readings are used where they contradict each other less than all readings do and expect more labels to be right.
+    Only the last ORDINAL readings are used if they contradict each other less than all readings do and expect more labels to be right.
+
+    Args:
+        rehearsals: the readings of S simulated clients.
+        weights: the weight of each rehearsal, (S,).
+        received: the readings of the update, (K, F).
+        batch_size: B.
     """
     whole = _read(rehearsals, weights, received, batch_size)
     ordinal = replace(rehearsals, evidence=rehearsals.evidence[..., -ORDINAL:])
@@ -45,16 +51,22 @@ def read_counts(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_
 
 
 def _read(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Tensor, Misfit]:
-    """Return the probability of every count, (K, B + 1), and the misfit, by all readings in `received` (K, F)."""
+    """Return what `read_counts` returns, computed from all readings in `received` (K, F)."""
     contradicted, count_fit, expected = contradiction(rehearsals, weights, received, batch_size)
     weakened = contradicted.usual * overconfidence(count_fit, rehearsals.counts, weights, batch_size)
     return count_probabilities(expected, count_fit.variance(expected), batch_size, weakened), contradicted
 
 
 def contradiction(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batch_size: int) -> tuple[Misfit, CountFit, Tensor]:
-    """Return the misfit of the readings `received` (K, F), the fit to the rehearsals, and the counts (K,) that the fit expects.
+    """Return the misfit of the update's readings, the linear fit from readings to counts, and the counts (K,) that it gives for the update.
 
-    Readings outside the range of all rehearsals are clamped to it, because nothing was learned outside.
+    The update's readings are clamped to the range of all rehearsals, because the fit learned nothing outside.
+
+    Args:
+        rehearsals: the readings and known counts of S simulated clients, to which the fit is made.
+        weights: the weight of each rehearsal in the fit, (S,).
+        received: the readings of the update, (K, F).
+        batch_size: B.
     """
     received = received.clamp(rehearsals.evidence.amin((0, 1)), rehearsals.evidence.amax((0, 1)))
     count_fit = fit(rehearsals.evidence, rehearsals.counts, weights)
@@ -64,12 +76,12 @@ def contradiction(rehearsals: Rehearsed, weights: Tensor, received: Tensor, batc
 
 
 def overconfidence(count_fit: CountFit, counts: Tensor, weights: Tensor, batch_size: int) -> float:
-    """Return the factor, at least 1, that weakens a fit so that it expects no more right labels than it gets right.
+    """Return the factor, at least 1, that weakens a fit's log-likelihood so that the fit expects no more right labels than it gets right.
 
-    Both fractions come from rehearsals that were left out of the fit.
+    Both fractions of right labels come from cross-validation: from rehearsals (simulated clients with known labels) outside the fit.
 
     Args:
-        count_fit: the fit.
+        count_fit: the fit from readings to counts.
         counts: true counts of the rehearsals, (S, K).
         weights: the weight of each rehearsal, (S,).
         batch_size: B.
@@ -92,9 +104,15 @@ def overconfidence(count_fit: CountFit, counts: Tensor, weights: Tensor, batch_s
 
 
 def likeness(sizes: Tensor, logit_gains: Tensor, seen: Tensor) -> Tensor:
-    """Return the weight of each rehearsal, (S,), by the distance of its sizes (S, 2) from the update's (2,), in units of random spread.
+    """Return the weight of each rehearsal (simulated client), (S,): 1 for the rehearsal that resembles the update most, less for others.
 
-    The random spread is the deviation of the sizes from their trend with `logit_gains`. The unit grows until the weights add up to ENOUGH.
+    The weight is exp(-(d - d_min) / (2 width)). d is the squared distance between the sizes of rehearsal and update, in units of the sizes'
+    standard deviation around their quadratic trend with `logit_gains`. The width grows until the weights add up to ENOUGH.
+
+    Args:
+        sizes: the compared numbers of `size_of` for each rehearsal, (S, 1 or 2).
+        logit_gains: by how much each rehearsal raises the logits of the right classes, (S,).
+        seen: the same numbers for the update, (1 or 2,).
     """
     trend = torch.stack([torch.ones_like(logit_gains), logit_gains, logit_gains.square()], 1)
     left = sizes - trend @ torch.linalg.lstsq(trend, sizes).solution
@@ -109,7 +127,13 @@ def likeness(sizes: Tensor, logit_gains: Tensor, seen: Tensor) -> Tensor:
 
 
 def mean_feature(weight_gradient: Tensor, rows: Tensor | None, usual: Tensor) -> Tensor:
-    """Return the batch's mean feature (D,): least squares of dL/dW (K, D) = dL/db h^T over the nonzero entries; `usual` where all are 0."""
+    """Return the batch's mean input h (D,) of the last layer: least squares of dL/dW = dL/db h^T over the nonzero entries.
+
+    Args:
+        weight_gradient: dL/dW, (K, D).
+        rows: dL/db, (K,); if None or all zeros, dL/dW usual / ||usual||^2 takes its place.
+        usual: the mean feature of probe pictures, (D,); the result where (nearly) all entries of a column are 0.
+    """
     if rows is None or not bool(rows.any()):
         rows = weight_gradient @ usual / usual.dot(usual).clamp(min=1e-300)
     squares = (rows.square().unsqueeze(1) * (weight_gradient != 0)).sum(0)

@@ -34,7 +34,10 @@ AT_ONCE = 2**25  # largest size of single pictures' gradients that are kept, in 
 
 
 class RehearsalSetup:
-    """The parts of rehearsals that are computed once: the last layer, features of probes, and gradients of the other layers."""
+    """The data that all rehearsals (simulated clients with known labels) share.
+
+    The data are the last layer, its features (inputs) for random probe pictures, and gradients of the other layers.
+    """
 
     def __init__(self, seen: Observation) -> None:
         self.seen, self.size, self.names = seen, seen.batch.size, last_layer(seen)
@@ -53,17 +56,17 @@ class RehearsalSetup:
 
     @property
     def used(self) -> slice:
-        """The columns of `size_of` that decide which rehearsals resemble the update."""
+        """The columns of `size_of` by which rehearsals are compared with the update: without the length if `scaled`."""
         return slice(1 if self.scaled else 0, 2)
 
     @property
     def length(self) -> float:
-        """Length of the weight's gradient in the update, without the noise that the disturbance assumes."""
+        """L2 norm of the last weight's gradient in the update, after subtracting the noise that `disturbance` estimates."""
         square, entries = float(self.weight_gradient.square().sum()), int((self.weight_gradient != 0).sum())
         return math.sqrt(max(square - entries * self.disturbance.deviation**2, square / 100))
 
     def _other_layers(self) -> Params:
-        """Return the gradients of B probe pictures with random labels, (B, ...), or their mean, (1, ...).
+        """Return all parameters' gradients of B probe pictures with random labels, (B, ...), or their mean, (1, ...).
 
         The mean is taken where the gradients are too large, where the protection does not act on single pictures, and where BatchNorm mixes
         them.
@@ -78,10 +81,16 @@ class RehearsalSetup:
         return {name: torch.stack([g[name].detach() for g in alone]) for name in alone[0]}
 
     def read(self, weight_gradient: Tensor, rows: Tensor | None, shrinkage: float) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the evidence (K, F), the sizes (2,) and the mean feature (D,) that an update's last layer shows.
+        """Return what a last layer's gradient shows: the readings of `evidence` (K, F), the sizes of `size_of` (2,), the mean feature (D,).
 
-        The probes' features are moved towards that mean feature, by the fraction `shrinkage` of the way. With `scaled`, every last layer is
-        first scaled to length 1, because its length carries no information.
+        `evidence` needs a mean feature and a mean prediction of the model: those of random probe pictures, after their features (inputs of
+        the last layer) are moved towards the mean feature that the gradient shows. If `scaled`, the gradient is first divided by its norm,
+        because an unknown factor then makes the norm useless.
+
+        Args:
+            weight_gradient: gradient of the last weight, (K, D).
+            rows: gradient of the last bias, (K,); None without a bias.
+            shrinkage: the fraction of the way, 0 to 1, by which the features are moved.
         """
         if self.scaled:
             length = weight_gradient.norm().clamp(min=1e-30)
@@ -89,16 +98,18 @@ class RehearsalSetup:
         shown = mean_feature(weight_gradient, rows, self.mean)
         moved = (self.features + shrinkage * (shown - self.mean)).clamp(min=self.floor)
         prediction = (moved @ self.weight.T + self.constant).softmax(1).mean(0)
-        return evidence(weight_gradient, rows, moved.mean(0), prediction, self.size), size_of(weight_gradient, rows), shown
+        return evidence(weight_gradient, rows, moved.mean(0), prediction, self.size), size_of(weight_gradient), shown
 
     def simulate(self, logit_gains: Tensor, purpose: str, *, step: Tensor | float = 0.0, shrinkage: float = 0.0) -> Rehearsed:
-        """Return a rehearsal for each entry of `logit_gains`, with the probes' features moved by `step`.
+        """Simulate S clients with random known labels, and return the readings of their last layers' gradients.
+
+        A simulated batch consists of B random features of the probe pictures, plus a step that raises the logits of its right classes.
 
         Args:
-            logit_gains: (S,), by how much the model raises the logits of the right classes.
+            logit_gains: for each simulated client, by how much its model raises the logits of the right classes, (S,).
             purpose: a name that seeds the random numbers.
-            step: (D,).
-            shrinkage: as in `read`.
+            step: a vector that is added to every feature, (D,).
+            shrinkage: the fraction of the way that `read` moves features.
         """
         rng, readings = generator(0, "label rehearsal", purpose), list[tuple[Tensor, ...]]()
         for number, alpha in enumerate(logit_gains):
@@ -116,15 +127,18 @@ class RehearsalSetup:
         return Rehearsed(parts[0], parts[1], parts[2], logit_gains, parts[3])
 
     def compare(self, rehearsals: Rehearsed, shrinkage: float = 0.0) -> tuple[Tensor, Tensor]:
-        """Return the weight of each rehearsal, (S,), by its likeness to the update, and the update's readings (K, F)."""
+        """Return the weight of each rehearsal, (S,), which is larger the more it resembles the update, and the update's readings (K, F)."""
         received, sizes, _ = self.read(self.weight_gradient, self.rows, shrinkage)
         return likeness(rehearsals.sizes[:, self.used], rehearsals.logit_gains, sizes[self.used]), received
 
     def explain(self, logit_gains: Tensor) -> Rehearsed:
-        """Return rehearsals with the least noise that explains the contradictions between the update's readings.
+        """Return rehearsals with added noise, as weak as possible, for an update with readings that contradict each other (`Misfit`).
 
-        A noise explains the contradictions where the update's readings contradict each other no more than those of some rehearsal. If no
-        noise does, the least noise with contradictions within the factor NEARLY of the smallest is taken.
+        A noise is strong enough if the update's readings contradict each other no more than those of some rehearsal with this noise. If
+        none of NOISES is, the weakest noise with at most NEARLY times the smallest contradiction is taken. `disturbance` keeps the noise.
+
+        Args:
+            logit_gains: as in `simulate`, (S,).
         """
         start, tested = self.disturbance, list[tuple[Misfit, Disturbance, Rehearsed]]()
         usual = float(self.weight_gradient[self.weight_gradient != 0].square().mean().sqrt())
@@ -139,7 +153,13 @@ class RehearsalSetup:
         return rehearsals
 
     def _protected(self, z: Tensor, h: Tensor, seed: int) -> tuple[Tensor, Tensor | None]:
-        """Return the last layer's gradient behind the protection, for a batch with dL/dz (B, K) and features (B, D)."""
+        """Return the gradients of the last weight (K, D) and bias (K,) after the protection changed them.
+
+        Args:
+            z: dL/dz of the logits z of each picture, (B, K).
+            h: inputs of the last layer, (B, D).
+            seed: of the protection's random numbers.
+        """
         weight_gradient, rows = z.T @ h / self.size, None if self.rows is None else z.mean(0)
         rehearse = self.seen.replay.rehearse
         if rehearse is None:
@@ -162,10 +182,11 @@ class RehearsalSetup:
 
 
 def rehearsed(seen: Observation) -> Tensor | None:
-    """Return the probability of each class's count in the batch, 0 to B, (K, B + 1); None where a number is not finite.
+    """Return how probable it is that class c has k labels in the batch, for k from 0 to B, (K, B + 1), learned from rehearsals.
 
-    An adaptive attacker acts naively where the update contradicts all rehearsals of the protection, and more than it contradicts naive
-    rehearsals.
+    A rehearsal is a simulated client with labels that the attacker drew. An adaptive attacker's rehearsals imitate the protection. It uses
+    naive rehearsals instead if the update contradicts all rehearsals with the protection, and naive rehearsals less. The result is None if
+    a number of the update or of the model is not finite.
     """
     reading = _rehearsed(seen)
     if reading and seen.replay.rehearse and reading[1].most > 1:
@@ -175,9 +196,10 @@ def rehearsed(seen: Observation) -> Tensor | None:
 
 
 def _rehearsed(seen: Observation) -> tuple[Tensor, Misfit] | None:
-    """Return the probabilities of counts (K, B + 1) by rehearsals, and how strongly the update contradicts the rehearsals.
+    """Return the probabilities of `rehearsed` by one kind of rehearsals, and how strongly the update contradicts them.
 
-    None where a number is not finite. If the first rehearsals decide, no second ones are computed.
+    FIRST rehearsals vary widely. Unless they determine the labels, SECOND rehearsals follow that resemble the update. The result is None
+    if a number is not finite.
     """
     setup, rng = RehearsalSetup(seen), generator(0, "label rehearsal")
     if not all(bool(part.isfinite().all()) for part in (setup.weight_gradient, setup.features, setup.constant)):

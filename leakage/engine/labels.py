@@ -58,12 +58,12 @@ class Recovered:
 
 
 class Means(NamedTuple):
-    """The terms of the priors, (K,) each.
+    """Terms of the rules that estimate labels as the model's mean prediction minus the bias gradient, (K,) each.
 
     Args:
         bias_gradient: the gradient of the last bias
-        plain: the model's mean prediction on probes
-        matched: the mean prediction after the probes' features are moved to the batch's mean feature (`moved`)
+        plain: the model's mean prediction on random probe pictures ("model prior")
+        matched: the mean prediction after the features of these pictures are moved to the batch's mean feature ("matched prior", `moved`)
     """
 
     bias_gradient: Tensor
@@ -77,18 +77,18 @@ def rule_field() -> Any:
 
 
 def recover(seen: Observation, rule: str = "best") -> Recovered:
-    """Return the B labels that a rule finds.
+    """Return the labels of the batch that a rule reads from the gradient of the last layer.
 
-    "best" for one picture is `single`, as long as the update shows no change after it was computed (`intact`). For a batch it is the
-    matched prior, if the counts also fit the model's predictions (`warranted`) and the rehearsals expect them. Otherwise, behind a
-    protection or for a trained model, it is "rehearsed". The certainty of every rule's labels is read from the rehearsals too
-    (`certainty_of`). Where rehearsals are impossible (another loss than cross-entropy, an activation behind the last layer, numbers that
-    are not finite), it is the matched prior, or without a bias the model prior; where the model's prediction is not finite, it is
-    "bias-corrected".
+    The rule "best" selects another rule. For one picture it is `single`, as long as the update shows no change after it was computed
+    (`intact`). For a batch it is "matched prior", if its counts fit the model's predictions (`warranted`) and simulated clients with known
+    labels (rehearsals) confirm them. Otherwise, behind a protection or for a trained model, it is "rehearsed": the labels are learned from
+    rehearsals, which give the certainty of every rule's labels too (`certainty_of`). Where rehearsals are impossible (another loss than
+    cross-entropy, an activation behind the last layer, numbers that are not finite), it is "matched prior", or without a bias "model
+    prior"; where the model's prediction is not finite, it is "bias-corrected".
 
     Args:
         seen: what the attacker knows.
-        rule: one of RULES.
+        rule: one of RULES; RULE_TITLES describes each.
 
     Raises:
         ValueError: `rule` is not in RULES, the loss is a CustomLoss, or no layer's gradient depends on labels.
@@ -97,7 +97,7 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
 
 
 def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
-    """Return the labels that each of several rules finds; the rules share their rehearsals."""
+    """Return rule -> the labels that it finds, as `recover` does; the rules share their rehearsals (simulated clients)."""
     for rule in rules:
         if rule not in RULES:
             raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
@@ -127,8 +127,8 @@ def by_rule(rule: str, seen: Observation, last: Head, probabilities: Tensor | No
     Args:
         rule: one of RULES.
         seen: what the attacker knows.
-        last: the last layer.
-        probabilities: of each class's counts by the rehearsals, (K, B + 1); None where there are no rehearsals.
+        last: the last layer with its gradient.
+        probabilities: how probable it is that class c has k labels (`rehearsed`), (K, B + 1); None where rehearsals are impossible.
         unchanged: whether the update shows no change after it was computed.
     """
     _, weight_gradient, bias = last
@@ -159,7 +159,7 @@ def by_rule(rule: str, seen: Observation, last: Head, probabilities: Tensor | No
 
 
 def labels_by_prior(means: Means, rule: str, batch_size: int) -> Tensor:
-    """Return the labels (B,) by the matched prior or by the model prior."""
+    """Return the labels (B,) with counts nearest to B (mean prediction - bias gradient), by the rule "matched prior" or "model prior"."""
     return nearest_counts(batch_size * ((means.matched if rule == "matched prior" else means.plain) - means.bias_gradient), batch_size)
 
 
@@ -199,12 +199,12 @@ def sign_free(weight_gradient: Tensor) -> Tensor:
 
 
 def repeated(classes: Tensor, batch_size: int) -> Tensor:
-    """Return labels (B,) by a rule without repetitions: its `classes` in their order, repeated from the first where there are too few."""
+    """Return B sorted labels from fewer different `classes`: the first B of the list repeated as often as needed."""
     return classes.cpu().repeat(math.ceil(batch_size / len(classes)))[:batch_size].sort().values
 
 
 def counts(rows: Tensor, batch_size: int, *, factor: float = 1) -> Tensor:
-    """Return labels (B,) by greedy subtraction.
+    """Return the B labels that greedy subtraction reads from a row for each class (the gradient of the bias, or sums of the weight's rows).
 
     Every occurrence of a class adds about m = factor * (sum of the negative rows) / B < 0 to its row. Take every class with a negative row
     once and subtract m from its row; then take the smallest row until there are B labels. Wainakh et al. use the sums of the weight's rows
@@ -235,9 +235,9 @@ def nearest_counts(wanted: Tensor, batch_size: int) -> Tensor:
 
 
 def mean_predictions(seen: Observation) -> Means | None:
-    """Return the terms of the priors; None where a number is not finite.
+    """Return the model's mean predictions and the bias gradient, as the prior rules need them; None where a number is not finite.
 
-    Without a bias, `along` takes the place of its gradient, and the probes are not moved.
+    For a last layer without a bias, the bias gradient is estimated (`along`), and `matched` equals `plain`.
     """
     (weight, weight_gradient, bias), probes = head(seen), predict(seen)
     bias_gradient = along(weight_gradient, probes.features) if bias is None else bias
@@ -248,10 +248,11 @@ def mean_predictions(seen: Observation) -> Means | None:
 
 
 def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
-    """Return the fraction of every class, (K,), plus `bias_gradient` (K,): the model's mean prediction at logits (P, K).
+    """Return the mean prediction (K,) for probe pictures with these logits (P, K): the fraction of every class + `bias_gradient` (K,).
 
-    For a single output with another loss, the mean derivatives l_0 > 0 and l_1 < 0 of both classes take its place: the gradient of z is
-    fraction_0 l_0 + fraction_1 l_1, with fraction_0 + fraction_1 = 1. The result is not finite where all probes have zero hinge loss.
+    For a single output z with another loss, no prediction exists. There the gradient of z is fraction_0 l_0 + fraction_1 l_1, with the mean
+    derivatives l_0 > 0 and l_1 < 0 of both classes and fraction_0 + fraction_1 = 1; the result is the solved fractions + `bias_gradient`.
+    It is not finite where all probe pictures have zero hinge loss.
     """
     if loss == "cross-entropy":
         return logits.softmax(1).mean(0)
@@ -261,9 +262,10 @@ def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
 
 
 def moved(probes: Predictions, weight: Tensor, rows: Tensor, weight_gradient: Tensor) -> Tensor:
-    """Return the probes' logits (P, K) after their features are moved to the batch's mean feature, which the gradient shows.
+    """Return the probe pictures' logits (P, K) after their features are shifted so that their mean is the private batch's mean feature.
 
-    dL/dW (K, D) is about dL/db times the mean feature h: by least squares h = dL/dW^T dL/db / ||dL/db||^2. Where dL/db is 0, nothing moves.
+    The gradient shows that mean h: `weight_gradient` dL/dW (K, D) is about `rows` dL/db (K,) times h, by least squares
+    h = dL/dW^T dL/db / ||dL/db||^2. Nothing is shifted if dL/db is 0.
     """
     length = rows.dot(rows)
     step = rows @ weight_gradient / length - probes.features.mean(0) if length > 0 else torch.zeros_like(weight_gradient[0])  # (D,)
@@ -271,7 +273,7 @@ def moved(probes: Predictions, weight: Tensor, rows: Tensor, weight_gradient: Te
 
 
 def along(weight_gradient: Tensor, features: Tensor) -> Tensor:
-    """Return the bias gradient (K,) that would arrive if every feature were the probes' mean h: dL/dW h / ||h||^2; zeros where h is 0."""
+    """Estimate the bias gradient (K,) of a last layer without a bias: dL/dW h / ||h||^2, with the mean h of probe features (P, D)."""
     mean = features.mean(0)  # (D,)
     return weight_gradient @ mean / mean.dot(mean).clamp(min=torch.finfo(mean.dtype).tiny)
 
@@ -279,7 +281,8 @@ def along(weight_gradient: Tensor, features: Tensor) -> Tensor:
 def warranted(labels: Tensor, means: Means) -> float:
     """Return an estimate of the fraction of labels (B,) that is right, from the gradient and the model's predictions on probes.
 
-    With q the true mean prediction, the true counts n* are B (q - bias_gradient). So by the triangle inequality
+    n_c are the counts of `labels`; bias_gradient, matched and plain are the fields of `means`. With q the model's true mean prediction for
+    the batch, the true counts n* are B (q - bias_gradient). So by the triangle inequality
         1/2 sum_c |n_c - n*_c| / B <= 1/2 sum_c |bias_gradient_c - (matched_c - n_c / B)| + 1/2 sum_c |matched_c - q_c|.
     The first term is known. The second is replaced by 1/2 sum_c |matched_c - plain_c|: by how much the gradient corrected the probes.
     The result is an estimate, not a bound.

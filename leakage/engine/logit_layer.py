@@ -130,9 +130,9 @@ def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer
 
 
 def _of_answers(v: Tensor, answer: Tensor) -> Tensor | None:
-    """Return the directions of a layer's outputs that correspond to directions v (B, K) of the logits; None where the shapes do not fit.
+    """Return directions v (B, K) of the logits as directions of a layer's output `answer`; None if its shape is not that of logits.
 
-    A single output z for two classes makes the logits (0, z).
+    The output has the shape (B, K), or (B, 1) for a single output z of two classes, which makes the logits (0, z): v[:, 1:] there.
     """
     if answer.shape == v.shape:
         return v

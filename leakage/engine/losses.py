@@ -70,7 +70,8 @@ def batch_loss(loss: Loss | CustomLoss, logits: Tensor, y: Tensor) -> Tensor:
     """Return the loss of a batch: the mean over its pictures, or the value of a CustomLoss.
 
     Args:
-        loss: cross-entropy, which is log(1 + exp(-mu)) for two logits (0, z); exp(-mu), max(0, 1 - mu), or a CustomLoss.
+        loss: "cross-entropy", "exponential" or "hinge", or a CustomLoss. With mu = z for class 1 and mu = -z for class 0, the loss of two
+            logits (0, z) is log(1 + exp(-mu)), exp(-mu) or max(0, 1 - mu).
         logits: (B, K); for the exponential and the hinge loss the logits of two classes, (0, z).
         y: labels (B,), or probabilities (B, K): each picture then counts for both classes, weighted by probability.
 

@@ -25,15 +25,17 @@ AHEAD = 1.5  # rows for each column that are read at once: random matrices of th
 
 
 def measured_rank(layer: Map, seed: int, *, should_stop: Callable[[], bool] = lambda: False) -> int | None:
-    """Compute the rank of all equations of a convolution for one picture, at most the number of its input's entries.
+    """Compute the rank of the linear equations for a convolution's input that its output and its weight's gradient give together.
+
+    The rank is that for one picture, with random weights and a random derivative dL/dz; it is at most the number of the input's entries.
 
     Args:
         layer: the shapes of the convolution.
-        seed: of the random weights and the random derivative.
+        seed: of the random weights w and the random derivative dL/dz.
         should_stop: called before every decomposition.
 
     Returns:
-        The rank; None where `too_large(layer)`.
+        The rank; None where the matrices would be too large (`too_large`).
 
     Raises:
         StoppedError: `should_stop` returned True.
@@ -57,14 +59,20 @@ def measured_rank(layer: Map, seed: int, *, should_stop: Callable[[], bool] = la
 
 
 def _gradient(k: Tensor, layer: Map) -> Iterator[Tensor]:
-    """Yield the rows of K0, a few filters at a time."""
+    """Yield the rows of the gradient equations' matrix K0 (`gradient_rows`), a few filters at a time, given k = dL/dz (Co, Ho, Wo)."""
     _, height, width = layer.x
     for filters in k.split(_at_once(layer.size**2, height * width)):
         yield gradient_rows(filters, layer.size, layer.stride, layer.padding, (height, width))
 
 
 def _weight(w: Tensor, free: Tensor, layer: Map) -> Iterator[Tensor]:
-    """Yield the rows of W (I (x) N), a few filters at a time: the convolution of every picture of N, `free`, placed in every channel."""
+    """Yield the rows of W (I (x) N), a few filters at a time: the outputs of the convolution for every picture in `free`, in every channel.
+
+    Args:
+        w: the weight of the convolution, (Co, Ci, s, s); W is the convolution as a matrix.
+        free: N, a basis of the pictures that leave the weight's gradient unchanged, (m, 1, H, W).
+        layer: the shapes of the convolution.
+    """
     channels, positions = w.shape[1], layer.outputs // len(w)
     for filters in w.split(_at_once(positions, channels * len(free))):
         outputs = F.conv2d(free, filters.reshape(-1, 1, layer.size, layer.size), stride=layer.stride, padding=layer.padding)
@@ -73,15 +81,20 @@ def _weight(w: Tensor, free: Tensor, layer: Map) -> Iterator[Tensor]:
 
 
 def _at_once(rows: int, columns: int) -> int:
-    """Return how many filters of `rows` rows each are read at once for a matrix of `columns` columns: AHEAD rows for each column."""
+    """Return how many filters to read at once, so that a part has about AHEAD rows for each column.
+
+    Args:
+        rows: the rows of one filter.
+        columns: the columns of the matrix.
+    """
     return max(1, round(AHEAD * columns / rows))
 
 
 def _rank(parts: Iterator[Tensor], full: int, scale: float, should_stop: Callable[[], bool]) -> tuple[int, Tensor]:
-    """Return the rank of the rows of all parts, and rows that span the same space.
+    """Return the rank of a matrix that arrives in blocks of rows, and rows that span the same space.
 
-    The filters are drawn from one distribution and independently, so a part adds at most as much rank as the part before it. Reading ends
-    after a part that adds nothing.
+    The filters of a convolution are drawn from one distribution and independently, so a part adds at most as much rank as the part before
+    it. Reading ends after a part that adds nothing.
 
     Args:
         parts: blocks of rows.

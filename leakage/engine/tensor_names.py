@@ -7,7 +7,9 @@ OF = "/"  # in an update of several clients, between a client's number and the n
 
 
 def name_in_model(name: str) -> str:
-    """Return the name that a tensor of an update has in the model: the part after OF, or the whole name if it has no OF.
+    """Return the name that a tensor of an update has in the model: the part after the last "/" (OF), or the whole name without a "/".
+
+    In an update of several clients, "0/linear.weight" is the tensor that client 0 sent alone.
 
     >>> [name_in_model(name) for name in ("linear.weight", "0/linear.weight", "before/linear.weight")]
     ['linear.weight', 'linear.weight', 'linear.weight']

@@ -21,7 +21,7 @@ def untrained(model: Model, image_shape: tuple[int, int, int], num_classes: int,
 
 @contextmanager
 def drawing(seed: int, *purpose: str | int) -> Iterator[None]:
-    """Set the seed of torch's global generator for a purpose within the block, and restore its state afterwards."""
+    """Set the state of torch's global CPU generator within the block by `seed` and a purpose, and restore it afterwards."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator(seed, *purpose).initial_seed())
         yield

@@ -34,7 +34,7 @@ Scores = dict[str, Tensor]  # name -> one value per picture (B,), NaN where it i
 
 @dataclass(frozen=True)
 class Baselines:
-    """What the guesses of a batch are compared with."""
+    """What an attack's guesses of a batch are compared with: line-ups, LPIPS, and the scores of pictures made without the update."""
 
     lineup: Lineup
     perceptual: Perceptual
@@ -59,13 +59,15 @@ def one_thread() -> Iterator[None]:
 
 @one_thread()
 def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, ranked: Tensor | None = None) -> Scores:
-    """Compute all scores of guesses, (B,) each: mse, psnr, ssim, lpips, the rank by each distance, and `rank`, the median of the ranks.
+    """Compute all scores of guesses, by name, (B,) each: mse, psnr, ssim, lpips, rank_pixel, rank_ssim, rank_lpips and rank, their median.
+
+    A rank of 1 means: of the private picture and the others of its line-up, the private picture is the nearest to the guess.
 
     Args:
         guess: pictures (B, C, H, W) in [0, 1]; guess[i] belongs to truth[i].
         truth: private pictures (B, C, H, W) in [0, 1].
-        lineup: the line-ups of the private pictures.
-        perceptual: LPIPS, or LPIPS off.
+        lineup: for each private picture the other pictures of its line-up.
+        perceptual: LPIPS; where it is off, its scores are NaN.
         ranked: bool (B,), which pictures are ranked; the ranks of the others are NaN. None: all are ranked.
     """
     ranked = torch.ones(len(guess), dtype=torch.bool) if ranked is None else ranked
@@ -115,13 +117,13 @@ def blurred_noise(shape: Sequence[int], scale: float, rng: torch.Generator) -> T
 
 @one_thread()
 def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Baselines:
-    """Compute the baselines of a batch.
+    """Draw the line-ups of a batch and compute the scores of its baselines: pictures that an attacker could show without the update.
 
     Args:
         origins: where the private pictures are from.
         x: private pictures (B, C, H, W) in [0, 1], on the CPU.
         y: their labels (B,), on the CPU.
-        seed: of the line-up and of the random baselines.
+        seed: of the line-ups and of the random baselines.
     """
     lineup, lpips = draw(origins, x, y, seed=seed), perceptual(x.shape[1])
     guesses = {
@@ -152,7 +154,7 @@ def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int
 
 
 def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, lpips: Perceptual) -> dict[str, Scores]:
-    """Compute the scores of several guesses (B, C, H, W) for the same pictures at once, so that the line-up is processed once."""
+    """Compute the scores of several baselines, name -> (B, C, H, W), for the pictures x at once, so that the line-up is processed once."""
     times = len(guesses)
     repeated = replace(lineup, competitors=lineup.competitors.repeat(times, 1))
     ranked = (torch.arange(len(x)) < RANKED).repeat(times)
@@ -167,10 +169,10 @@ def _closeness(guess: Tensor, truth: Tensor, lpips: Perceptual) -> Scores:
 
 
 def reference(blind: Mapping[str, Scores], smooth: Sequence[Scores], others: Scores, size: int) -> Reference:
-    """Combine the scores of baselines to the Reference of a verdict.
+    """Combine the scores of baselines to the Reference of a verdict: the best scores, and the baselines that come first in a line-up.
 
     Args:
-        blind: the scores of pictures without information, by their names in BLIND
+        blind: the scores of pictures without information about the private ones, by their names in BLIND
         smooth: PSNR, SSIM and LPIPS of blurred noise. It has no ranks, because random noise may be first in a line-up by luck
         others: the best PSNR and SSIM of another picture of the line-up
         size: number of pictures in the line-up
@@ -186,12 +188,13 @@ def reference(blind: Mapping[str, Scores], smooth: Sequence[Scores], others: Sco
 
 
 def _first(ranks: Tensor, titles: Sequence[str]) -> list[str]:
-    """Return for each picture the title of a baseline of rank below 2: it is first, alone or level with another picture.
+    """Return for each private picture the title of a baseline that singles it out by luck: "" if there is none.
 
-    The entry is "" where no baseline is first, and NOT_CHECKED for the pictures after the first RANKED.
+    As a guess, such a baseline gives the private picture a rank below 2: it is first in its line-up, alone or level with another picture.
+    The entry is NOT_CHECKED for the pictures after the first RANKED.
 
     Args:
-        ranks: (baselines, B).
+        ranks: the rank of each private picture with each baseline as the guess, (baselines, B).
         titles: of the baselines.
     """
     checked = (torch.arange(ranks.shape[1]) < RANKED).tolist()

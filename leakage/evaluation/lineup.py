@@ -20,7 +20,10 @@ CHUNK = 8  # pictures for which SSIM is computed at once: they fit into a proces
 
 @dataclass(frozen=True)
 class Lineup:
-    """The other pictures of the line-up of each private picture, and another picture of its class."""
+    """For each private picture the other pictures of its line-up, which are ranked with it by distance from a guess.
+
+    `same_class` adds another picture of its class, as a baseline.
+    """
 
     others: Tensor
     """All pictures of the line-ups except the private ones, (P, C, H, W), on the CPU."""
@@ -60,20 +63,20 @@ class Lineup:
 
 
 def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
-    """Compute the rank (B,) of each private picture by squared pixel error."""
+    """Compute the rank (B,) of each private picture in its line-up by squared pixel error from the guess; 1 is the nearest."""
     a, b = guess.flatten(1).double(), lineup.others.flatten(1).double()
     table = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square()  # (B, P)
     return lineup.rank((a - truth.flatten(1).double()).square().sum(1), table)
 
 
 def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
-    """Compute the rank (B,) of each private picture by 1 - SSIM; NaN for pictures smaller than SSIM's window."""
+    """Compute the rank (B,) of each private picture in its line-up by SSIM with the guess; NaN for pictures smaller than SSIM's window."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
     return lineup.rank(-metrics.ssim(guess, truth), -_similarities(different, lineup.others)[which])
 
 
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
-    """Compute the rank (B,) of each private picture by LPIPS; NaN where LPIPS is off."""
+    """Compute the rank (B,) of each private picture in its line-up by LPIPS from the guess; NaN where LPIPS is off."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
     return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others)[which])
 
@@ -107,12 +110,12 @@ def _similarities(pictures: Tensor, others: Tensor) -> Tensor:
 
 
 def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int) -> Lineup:
-    """Draw the line-up of each private picture.
+    """Choose the other pictures of each private picture's line-up.
 
     A picture of a data set gets 99 other test pictures, by the seed; in a data set of named people none of the same person. A picture of
-    the gallery, or of OWN, gets crops of the gallery's other pictures of its kind, the same for every seed. An upload gets crops of the
-    batch's other uploads of its kind where these are enough, else pictures of its kind's pool. Near-duplicates of the private picture are
-    left out.
+    the gallery (pictures that come with the program), or of OWN (a user's picture with other classes), gets crops of the gallery's other
+    pictures of its kind, the same for every seed. An uploaded picture gets crops of the batch's other uploads of its kind where these are
+    enough, else faces of different people or crops of the gallery, by its kind. Near-duplicates of the private picture are left out.
 
     Args:
         origins: where the private pictures are from; repeated where they are fewer than the pictures.
@@ -138,7 +141,14 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
 
 
 def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
-    """Draw another picture (C, H, W) of the same class and source, for an upload from the gallery; return NaN where there is none."""
+    """Draw another picture (C, H, W) of a private picture's class from its source, for an uploaded picture from the gallery; NaN for none.
+
+    Args:
+        origin: where the private picture is from.
+        label: its class.
+        truth: the private picture, (C, H, W); near-duplicates of it are skipped.
+        rng: the generator of the random order.
+    """
     if origin.source == "own":
         return torch.full_like(truth, math.nan)
     channels, size, _ = truth.shape

@@ -145,7 +145,7 @@ def label_overlap(guess: Tensor, truth: Tensor) -> float:
 
 
 def gradient_distances(update: Params, reference: Params) -> dict[str, float]:
-    """Compute the cosine distance and the relative l2 distance ||update - reference|| / ||reference||, over all tensors, in float64."""
+    """Compute "cosine", 1 - cos of the angle, and "relative_l2", ||update - reference|| / ||reference||, over all tensors, in float64."""
     a = torch.cat([update[name].detach().cpu().double().flatten() for name in reference])
     b = torch.cat([value.detach().cpu().double().flatten() for value in reference.values()])
     cosine = 1 - float(a @ b / (a.norm() * b.norm()).clamp_min(1e-300))

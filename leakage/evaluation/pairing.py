@@ -13,7 +13,8 @@ def costs(guess: Tensor, truth: Tensor) -> Tensor:
 def pair(guess: Tensor, truth: Tensor, *, kept: Tensor | None = None) -> Tensor:
     """Return the order (B,) of least summed MSE: guess[order[i]] belongs to truth[i].
 
-    With an earlier order in `kept`, return `kept` unless the new order is better by 5 %, so that live pictures do not jump.
+    With an earlier order in `kept`, return `kept` unless the new order lowers the summed MSE by more than 5 %, so that live pictures do not
+    jump.
     """
     cost = costs(guess, truth).double().cpu()
     order = torch.as_tensor(linear_sum_assignment(cost.numpy())[1])

@@ -91,9 +91,12 @@ def perceptual(channels: int = 3) -> Perceptual:
 
 @lru_cache(maxsize=1)
 def _load(net: str, path: Path, _stamp: int) -> Any:
-    """Load LPIPS with the package's trained heads and the backbone from a checked file; without the package lpips, return a sentence.
+    """Load LPIPS with the lpips package's trained weights and a backbone's weights from `path`; return a sentence if lpips is missing.
 
-    `_stamp`, the file's time, makes a changed file load again.
+    Args:
+        net: the backbone, as lpips names it.
+        path: the file of its weights.
+        _stamp: the file's modification time, so that a changed file is loaded again.
     """
     try:
         import lpips  # a second (torchvision), once per worker, and only where there is a backbone

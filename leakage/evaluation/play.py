@@ -33,7 +33,7 @@ NO_GRADIENT = (
 
 @dataclass(frozen=True)
 class PreparedAttack:
-    """An attack that is ready to run. The truth (x, y) stays here, with the referee; the attack gets `seen`."""
+    """An attack that is ready to run, and the private batch (x, y) to score it with. The attack gets only `seen`."""
 
     attack: Attack
     federation: Federation
@@ -53,7 +53,7 @@ class PreparedAttack:
     """The distances between the gradient that the attacker works with and the undefended gradient."""
 
     def referee(self) -> Referee:
-        """Create the referee that scores the guesses of one run."""
+        """Create the Referee, which compares the guesses of one run with the private pictures."""
         return Referee(self.x, self.y, self.seen, self.baselines)
 
 
@@ -123,7 +123,7 @@ def prepare_attack(
 
 
 class FrameLimiter:
-    """Chooses the Snapshots of an attack that become Frames, so that scoring them takes little time.
+    """Chooses the Snapshots of an attack that are scored and become Frames, so that scoring takes little of the run's time.
 
     A Snapshot with an event or views always becomes a Frame.
     """
@@ -148,9 +148,9 @@ class FrameLimiter:
         return frame
 
     def final(self, *, stopped: bool) -> Frame:
-        """Score the result of the attack: its last Snapshot, or, where it was stopped, the scored Snapshot of the lowest attack loss.
+        """Return the result of the attack as a scored Frame: the last Snapshot, or, if it was stopped, the Snapshot of the lowest loss.
 
-        The truth has no influence on this choice.
+        The loss is the attack's objective, and only Snapshots that became Frames compete. The truth has no influence on this choice.
         """
         result = self.best if stopped else self.last
         assert result is not None

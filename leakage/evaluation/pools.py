@@ -48,7 +48,7 @@ Shape = tuple[int, int, int]  # (C, H, W)
 
 
 class Origin(NamedTuple):
-    """The origin of a private picture. The attacker's side never has one."""
+    """Where a private picture is from. The attacker's side never has an Origin."""
 
     source: str
     """gallery, upload, the name of a data set, or own: a user's picture, with classes that are not those of the gallery."""
@@ -71,7 +71,7 @@ OWN = Origin("own", "")
 
 
 class PoolName(NamedTuple):
-    """The pool of a private picture's line-up."""
+    """The name of the pool from which the other pictures of a line-up are taken."""
 
     source: str
     """uploads, gallery, people (faces of different people), or the name of a data set."""
@@ -90,15 +90,20 @@ class Candidates:
 
 
 def kind_of(label: int) -> str:
-    """Return the kind of a picture by its class in the gallery, or by the class chosen for an upload."""
+    """Return the kind of a picture (face, digit, scan, document or photograph), given its class among the gallery's classes."""
     name = GALLERY_CLASSES[label] if label < len(GALLERY_CLASSES) else ""
     return next((kind for kind, names in KINDS.items() if name in names), PHOTOGRAPH)
 
 
 def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
-    """Choose the pool of a private picture.
+    """Choose the pool from which the other pictures of a private picture's line-up are taken.
 
-    For an upload these are the batch's uploads of its kind where more than ENOUGH differ, else the pool of its kind.
+    For an uploaded picture it is the batch's uploaded pictures of its kind if more than ENOUGH of them differ, else the faces of different
+    people or the gallery's pictures of its kind. Other pictures have the pool of their source.
+
+    Args:
+        origin: where the private picture is from.
+        batch: where all pictures of its batch are from.
     """
     if origin.source == "upload" and len(_uploads(origin.kind, batch)) > ENOUGH:
         return PoolName("uploads", origin.kind)
@@ -110,10 +115,10 @@ def pool_of(origin: Origin, batch: Sequence[Origin]) -> PoolName:
 
 
 def gather(pool: PoolName, batch: Sequence[Origin], shape: Shape, seed: int) -> Candidates:
-    """Load enough pictures of a pool for the line-ups of a batch.
+    """Load as many pictures of a pool as the line-ups of a batch need.
 
     Args:
-        pool: the pool.
+        pool: the name of the pool.
         batch: the origins of the private pictures.
         shape: (C, H, W) of a picture.
         seed: of the draw.
@@ -145,7 +150,7 @@ def describe_pool(pool: PoolName, batch: Sequence[Origin]) -> str:
 
 
 def first_of(source: str) -> list[Item]:
-    """Return the test pictures of a data set from which the others are drawn: the first REACH."""
+    """Return the first REACH test pictures of a data set, from which the other pictures of line-ups are drawn."""
     return datasets()[source].items(0, REACH)
 
 
@@ -158,13 +163,13 @@ def tensor(pictures: Sequence[Pixels]) -> Tensor:
 
 
 def _uploads(kind: str, batch: Sequence[Origin]) -> dict[Hashable, Origin]:
-    """Collect the batch's different uploads of one kind, by identity; the private picture itself is among them."""
+    """Return the different uploaded pictures of one kind in a batch, by `Origin.identity`."""
     return {origin.identity: origin for origin in batch if origin.source == "upload" and origin.kind == kind and origin.file}
 
 
 @lru_cache(maxsize=8)
 def _gallery(kind: str, shape: Shape) -> Candidates:
-    """Cut crops of the gallery's pictures of one kind."""
+    """Return crops of the gallery's pictures of one kind, resized to `shape`."""
     ids = [item.id for item in gallery() if _kind_in_gallery(item) == kind]
     return _crops({id: _whole(read("gallery", id, SOURCE, _channels(shape))) for id in ids}, shape)
 
@@ -176,10 +181,10 @@ def _kind_in_gallery(item: Item) -> str:
 
 
 def _crops(wholes: Mapping[Hashable, Image.Image], shape: Shape) -> Candidates:
-    """Cut the same number of squares from each picture: first the whole, then random crops, every second one mirrored.
+    """Cut the same number of squares from each picture, at least 99 without those of one picture: the whole, then random crops.
 
-    The crops do not depend on the seed. Each is resized to the shape; where the shape has neither 1 nor 3 channels, every channel gets
-    the grey picture.
+    Every second crop is mirrored. The crops do not depend on the seed. Each is resized to the shape; where the shape has neither 1 nor 3
+    channels, every channel gets the grey picture.
     """
     count, height, width = shape
     each = -(-(SIZE - 1) // (len(wholes) - 1))  # at least 99 crops remain without those of the private picture
@@ -211,7 +216,7 @@ def _of_data_set(source: str, batch: Sequence[Origin], shape: Shape, seed: int) 
 
 
 def _drawn(faces: Sequence[Pixels], shape: Shape, seed: int) -> Candidates:
-    """Draw faces by the seed."""
+    """Return random faces by the seed, resized to `shape`, enough for a line-up."""
     order = torch.randperm(len(faces), generator=generator(seed, "lineup", "faces")).tolist()[: SIZE - 1 + SPARE]
     return Candidates([f"face {index}" for index in order], tensor([fitted(faces[index], shape[1], shape[0]) for index in order]))
 

@@ -14,14 +14,17 @@ INDEX_BYTES = 4  # of the index of an entry
 
 
 def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dict[str, Any]:
-    """Describe what the server received: its size, and for each tensor its norm and a strip.
-
-    The size is that of all entries, or of the entries other than zero with their indices, whichever takes fewer bytes.
+    """Describe what the server received, as data for the page that draws tensors as strips of shades (`strip`).
 
     Args:
         update: what was sent, by parameter.
-        gradient: what the attacker makes of it; "norm" is its l2 norm, which is the distance of a guess without any gradient.
-        singles: the gradients of single pictures, which are never sent; each becomes a strip.
+        gradient: what the attacker makes of it, an average gradient by parameter.
+        singles: the gradients of single pictures, which are never sent.
+
+    Returns:
+        "entries" and "bytes": the size of all entries, or of the entries other than zero with their indices, whichever takes fewer bytes;
+        "norm": the l2 norm of `gradient`, which is the distance of a guess without any gradient; "layers": name, shape, norm and strip of
+        each tensor; "singles": the strip of each single gradient.
     """
     # Where a tensor arrives from each client alone, the sum of these is left out, because the server computes it.
     update = {name: value for name, value in update.items() if f"0{OF}{name}" not in update}
@@ -38,7 +41,7 @@ def describe(update: Params, gradient: Params, singles: Iterable[Params]) -> dic
 
 
 def strip(values: Tensor) -> list[int]:
-    """Return at most CELLS shades 0..255: the mean magnitudes of neighbouring entries, on a logarithmic scale over three decades."""
+    """Summarize a tensor in at most CELLS shades 0..255: mean magnitudes of neighbouring entries, on a log scale over three decades."""
     magnitude = values.detach().abs().flatten().cpu()
     if not len(magnitude):
         return []

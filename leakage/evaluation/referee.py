@@ -22,7 +22,7 @@ FRACTION = 0.02  # the largest fraction of the time that is spent on these measu
 
 @dataclass(frozen=True)
 class Frame:
-    """A scored Snapshot, with the guess in the order of the private pictures."""
+    """An attack's pictures after some step (a Snapshot), put in the order of the private pictures and compared with them."""
 
     step: int
     """Optimiser steps so far."""
@@ -57,7 +57,7 @@ class Frame:
 
 
 class Referee:
-    """Scores the snapshots of one run; it remembers the pairing of the last snapshot, and when SSIM is due again."""
+    """Compares the snapshots of one run with the private pictures; it remembers their last order, and when SSIM is due again."""
 
     def __init__(self, x: Tensor, y: Tensor, seen: Observation, baselines: Baselines) -> None:
         self.x, self.y, self.seen, self.baselines = x, y, seen, baselines
@@ -66,7 +66,7 @@ class Referee:
         self.due = 0.0
 
     def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
-        """Score a snapshot; `ending` as in Frame. The frame's `seconds` end before scoring begins."""
+        """Return a snapshot with its scores as a Frame; `ending` as in Frame. The frame's `seconds` end before scoring begins."""
         final = bool(ending)
         now = time.perf_counter()
         guess = pixels(snapshot)
@@ -149,13 +149,13 @@ def pixels(snapshot: Snapshot) -> Tensor:
 
 
 def proved(snapshot: Snapshot, order: Tensor) -> tuple[bool, ...]:
-    """List which pictures of the guess are proved, in the order of `order` (B,)."""
+    """Return for each private picture whether the attack has proved its guess right; guess `order[i]` belongs to private picture i."""
     nothing = torch.zeros(len(order), dtype=torch.bool)
     return tuple((nothing if snapshot.proved is None else snapshot.proved.cpu())[order].tolist())
 
 
 def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:
-    """Compute the gradient distances between a guess and the update, as the attacker reads both.
+    """Compute the distances "cosine" and "relative_l2" between the gradient of a guess and the received update, as the attacker reads both.
 
     Args:
         seen: the observation of the attack.
@@ -167,7 +167,7 @@ def distances(seen: Observation, guess: Tensor, y: Tensor) -> dict[str, float]:
 
 
 def listed(scores: Scores, reference: Reference) -> dict[str, Any]:
-    """Convert scores (B,) to the numbers and lists of a Frame; scores that are all NaN are left out, except SSIM."""
+    """Convert scores, (B,) each, to `Frame.scores`: means, lists NAME_each, ranks; scores that are all NaN are left out, except SSIM."""
     known = {name: value for name, value in scores.items() if name == "ssim" or not bool(value.isnan().all())}
     plain = {name: float(value.nanmean()) for name, value in known.items() if not name.startswith("rank")}
     each = {f"{name}_each": known[name].tolist() for name in ("psnr", "ssim", "lpips") if name in known}

@@ -48,13 +48,16 @@ class Reference:
     """Whether the pictures are large enough for SSIM to distinguish a guess from luck. Else SSIM is ranked, but is no evidence."""
 
     def ranks(self, scores: Scores) -> Tensor:
-        """Return the ranks by every distance, (distances, B); NaN where a rank was not measured, or a baseline is first too."""
+        """Return the ranks of each private picture in its line-up by every distance in DISTANCES, (distances, B).
+
+        A rank is NaN where it was not measured, or where a baseline puts the private picture first too.
+        """
         ranks = [scores[name] if name in scores else unknown(scores["psnr"]) for name in DISTANCES]
         void = [[bool(other) for other in self.firsts.get(name, [""] * len(rank))] for name, rank in zip(DISTANCES, ranks, strict=True)]
         return torch.stack(ranks).masked_fill(torch.tensor(void), torch.nan)
 
     def counting(self, scores: Scores) -> Tensor:
-        """Return `ranks` with NaN for SSIM where SSIM does not count, (distances, B)."""
+        """Return `ranks` with NaN for SSIM if the pictures are too small for it to count (`ssim_counts`), (distances, B)."""
         return self.ranks(scores if self.ssim_counts else {**scores, "rank_ssim": unknown(scores["psnr"])})
 
     def rank(self, scores: Scores) -> Tensor:
@@ -67,7 +70,10 @@ class Reference:
         return (ranks == 1).any(0) & (2 * (ranks == 1).sum(0) >= (~ranks.isnan()).sum(0))
 
     def above_others(self, scores: Scores) -> Tensor:
-        """Return how much `nearer` each guess is than the baselines and the others of the line-up (B,)."""
+        """Return how much nearer each guess is to its private picture than the baselines and the other pictures of the line-up are, (B,).
+
+        0 is as near as the best of these, 1 an exact copy; see `nearer`.
+        """
         return self._nearer(scores, {name: self.best[name].fmax(self.others[name]) for name in ("psnr", "ssim")})
 
     def _nearer(self, scores: Scores, best: Scores) -> Tensor:
@@ -85,22 +91,27 @@ class Reference:
 
 
 def clarity(weaker: int, way: float, rank: float) -> tuple[int, float]:
-    """Return how clearly a guess shows its picture, as a key to sort by: the strongest word comes last, then the closest picture.
+    """Return a key that sorts the pictures of a batch by how clearly their guesses show them: the clearest has the largest key.
+
+    The key is first the verdict's word, then the closeness `way - rank / 2`.
 
     Args:
-        weaker: the number of words of the rule that are stronger than the picture's word.
-        way: the way to an exact copy, from -1 to 1.
+        weaker: how many of the verdict's words are stronger than the picture's word.
+        way: how far the guess goes from the best baseline to an exact copy (`way`), from -1 to 1.
         rank: the mean rank over the distances that count, as a fraction of the line-up, from 0 to 1.
     """
     return -weaker, way - rank / 2
 
 
 def nearer(scores: Scores, best: Scores) -> Tensor:
-    """Compute the fraction (B,) of the way from the best other score (0) to an exact copy (1), the larger of two.
+    """Return how far each guess goes from the best other score (0) to an exact copy of its private picture (1), by PSNR or SSIM, (B,).
 
-    The fractions are 1 - MSE / MSE of the best, and (SSIM - best) / (1 - best). NaN where both best scores are those of a copy.
-
+    It is the larger of 1 - MSE / MSE of the best, and (SSIM - best) / (1 - best). NaN where both best scores are those of a copy.
     Unlike `way` this leaves LPIPS out, because by LPIPS any natural picture is about half of the way nearer to another than grey or noise.
+
+    Args:
+        scores: psnr and ssim of the guesses, (B,) each.
+        best: psnr and ssim of the best other picture, (B,) each.
     """
     least = 10 ** (-best["psnr"] / 10)
     by_error = (1 - 10 ** (-scores["psnr"] / 10) / least).where(least > ROOM_MSE, torch.nan)
@@ -108,9 +119,13 @@ def nearer(scores: Scores, best: Scores) -> Tensor:
 
 
 def way(scores: Scores, best: Scores) -> Tensor:
-    """Compute the fraction (B,) of the way from the best baseline (0) to an exact copy (1), the larger of two; NaN where neither is known.
+    """Return how far each guess goes from the best baseline (0) to an exact copy of its private picture (1), by SSIM or LPIPS, (B,).
 
-    The fractions are (SSIM - best) / (1 - best), and 1 - LPIPS / best.
+    It is the larger of (SSIM - best) / (1 - best), and 1 - LPIPS / best; NaN where neither is known.
+
+    Args:
+        scores: ssim and lpips of the guesses, (B,) each.
+        best: ssim and lpips of the best baseline, (B,) each.
     """
     by_lpips = (1 - scores["lpips"] / best["lpips"]).where(best["lpips"] > ROOM, torch.nan)
     return _by_ssim(scores, best).fmax(by_lpips)
@@ -122,7 +137,7 @@ def _by_ssim(scores: Scores, best: Scores) -> Tensor:
 
 
 def verdict(scores: Scores, reference: Reference, *, cut_short: bool = False) -> dict[str, Any]:
-    """Judge the guesses of a batch by RULE.
+    """Judge by RULE what the guesses of a batch show of its private pictures: recognizable, singled out, partly, or not shown.
 
     Args:
         scores: psnr, ssim, lpips and the ranks that were measured, (B,) each.
@@ -130,8 +145,8 @@ def verdict(scores: Scores, reference: Reference, *, cut_short: bool = False) ->
         cut_short: whether the attack was stopped before its result. Then a picture that is not shown gets CUT_SHORT in place of NOT_SHOWN.
 
     Returns:
-        word: the strongest word of a picture; why: a sentence about the clearest picture; meaning: of the word; rule: RULE; each: the word
-        of each picture.
+        "word": the strongest word of a picture; "why": a sentence about the clearest picture; "meaning": that of the word; "rule": RULE;
+        "each": the word of each picture.
     """
     evident, first, fraction = reference.is_evidence(scores), reference.first(scores), way(scores, reference.best)  # (B,) each
     clear = evident & (reference.above_others(scores) >= NEAR) & (fraction >= CLEAR)
@@ -157,7 +172,7 @@ def verdict(scores: Scores, reference: Reference, *, cut_short: bool = False) ->
 
 
 def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
-    """Return a sentence that explains why the rank beside the verdict seems to contradict it; empty where it does not.
+    """Return a sentence on why the line-up rank that the page shows seems to contradict the verdict; empty where it does not.
 
     Args:
         word: the word of the verdict.
@@ -175,7 +190,7 @@ def odd_rank(word: str, ranks: Tensor, clearest: int) -> str:
 
 
 def standing(scores: Scores, reference: Reference, picture: int) -> str:
-    """Describe the ranks of one private picture, by every distance that was measured, in a phrase."""
+    """Describe in a phrase the ranks of one private picture in its line-up by every distance; `picture` is its index in the batch."""
     counted, void = [], []
     for name, how in DISTANCES.items():
         rank = float(scores[name][picture]) if name in scores else torch.nan
@@ -192,7 +207,7 @@ def standing(scores: Scores, reference: Reference, picture: int) -> str:
 
 
 def closeness(scores: Scores, reference: Reference, picture: int) -> list[str]:
-    """Describe PSNR, SSIM and LPIPS of one guess, each beside the best score of a baseline, in phrases."""
+    """Return a phrase each for PSNR, SSIM and LPIPS of one guess, with the best baseline's score; `picture` is its index in the batch."""
     phrases = []
     for name, form, unit in (("psnr", ".1f", " dB"), ("ssim", ".2f", ""), ("lpips", ".2f", "")):
         if not bool(scores[name].isnan().any()):
