@@ -11,8 +11,10 @@ from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, text, version
+from leakage.spec.declarations import Declarations, explanations
 from leakage.spec.fields import KINDS, CatalogError
 
+REQUIRED = [name for name in inspect.get_annotations(Declarations) if not hasattr(Declarations, name)]
 REMEDY = "Correct the file, or move it elsewhere; then everything goes on by itself."
 
 
@@ -57,10 +59,28 @@ def describe() -> Catalog:
     return make_catalog(version(), {folder: [_entry(kind, name) for name in ids(kind)] for kind, folder in KINDS.items()})
 
 
+def lack_of(plugin: type) -> str:
+    """Return in a sentence what the class of a plug-in lacks, and how to add it; "" if nothing is missing."""
+    if "__dataclass_params__" not in vars(plugin):
+        return f"the class {plugin.__name__} is no dataclass. Write @dataclass(frozen=True, kw_only=True) above it."
+    for entry in fields(plugin):
+        if "help" not in entry.metadata:
+            example = f'{entry.name}: int = param(10, 1, 100, "What it is.")'
+            return f"the field {entry.name} has no help text. Declare it with param, choice, flag or text, such as {example}"
+    for name in REQUIRED:
+        if not isinstance(getattr(plugin, name, None), str):
+            meaning = explanations(Declarations)[name]
+            return f'the class {plugin.__name__} has no {name}. Add a line {name} = "..." to it. Its meaning: {meaning}'
+    return ""
+
+
 def _entry(kind: str, name: str) -> dict[str, Any]:
     """Return the fields of a plug-in's catalog entry; add the plug-in's file as a note to an error."""
     try:
-        return _declared(load(kind, name), kind, name)
+        plugin = load(kind, name)
+        if lack := lack_of(plugin):
+            raise CatalogError(f"leakage/{KINDS[kind]}/{name}.py is incomplete: {lack}")
+        return _declared(plugin, kind, name)
     except Exception as error:
         error.add_note(f"leakage/{KINDS[kind]}/{name}.py")
         raise
