@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client, single_gradients
-from leakage.engine.core import Attack, Observation, Snapshot, generator
+from leakage.engine.core import Attack, Batch, Observation, Snapshot, generator
 from leakage.engine.devices import exact_arithmetic, run_exactly
 from leakage.engine.federation import Federation
 from leakage.engine.matching import diverged
@@ -122,6 +122,24 @@ def prepare_attack(
     )
 
 
+def check_snapshot(snapshot: Snapshot, batch: Batch) -> None:
+    """Raise ValueError, with a sentence for the author of the attack, if a Snapshot has values of a wrong type or shape.
+
+    Args:
+        snapshot: what the attack yielded.
+        batch: what every attacker knows of the private batch.
+    """
+    if not isinstance(snapshot, Snapshot):
+        raise ValueError(f"An attack must yield Snapshots; this attack yielded a value of type {type(snapshot).__name__}.")
+    expected: dict[str, list[tuple[int, ...]]] = {"x": [batch.shape], "y": [(batch.size,), (batch.size, batch.num_classes)], "loss": [()]}
+    for name, shapes in expected.items():
+        value = getattr(snapshot, name)
+        if not isinstance(value, Tensor) or tuple(value.shape) not in shapes:
+            given = f"a tensor of shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a value of type {type(value).__name__}"
+            allowed = " or ".join(map(str, shapes))
+            raise ValueError(f"The attack yielded a Snapshot of which {name} is {given}; expected is a tensor of shape {allowed}.")
+
+
 class FrameLimiter:
     """Chooses the Snapshots of an attack that are scored and become Frames, so that scoring takes little of the run's time.
 
@@ -135,7 +153,8 @@ class FrameLimiter:
         self.best: Snapshot | None = None  # a copy, because the attack may go on changing the tensors that it yields
 
     def frame(self, last: Snapshot) -> Frame | None:
-        """Score a Snapshot if a Frame is due; return None where none is due."""
+        """Score a Snapshot if a Frame is due; return None where none is due. Raises ValueError for a Snapshot of a wrong shape."""
+        check_snapshot(last, self.referee.seen.batch)
         self.last, now = last, time.perf_counter()
         if not (now >= self.due or "event" in last.note or last.views):
             return None
@@ -153,7 +172,8 @@ class FrameLimiter:
         The loss is the attack's objective, and only Snapshots that became Frames compete. The truth has no influence on this choice.
         """
         result = self.best if stopped else self.last
-        assert result is not None
+        if result is None:
+            raise ValueError("The attack yielded no Snapshot, so it has no answer: `run` must yield at least one.")
         failed = diverged(result.x, float(result.loss))
         return self.referee.score(result, ending="stopped" if stopped else "diverged" if failed else "answer")
 
@@ -183,9 +203,9 @@ def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Cal
     yield from run_exactly(_frames(snapshots, FrameLimiter(BlindReferee(seen), PER_SECOND, FRACTION), should_stop))
 
 
-def _frames(snapshots: Iterator[Snapshot], limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
+def _frames(snapshots: Iterator[Snapshot] | None, limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
     stopped = False
-    for snapshot in snapshots:
+    for snapshot in snapshots or ():  # None: the attack's `run` has no yield
         frame = limiter.frame(snapshot)
         if frame:
             yield frame
