@@ -7,7 +7,7 @@ STEADY = 10.0  # seconds of life after which a process counts as working
 
 
 class Backoff:
-    """A pause that doubles with each failure in a row, up to MOST."""
+    """The pause before the next try of something that failed: it doubles with each failure in a row, up to MOST seconds."""
 
     def __init__(self) -> None:
         self.reset()
@@ -17,7 +17,7 @@ class Backoff:
         self.pause, self.due, self.works = FIRST, 0.0, False
 
     def worked(self) -> None:
-        """Note that the process that was started works."""
+        """Note that the process that was started works, so that its end does not count as a failure."""
         self.works = True
 
     def failed(self) -> float:

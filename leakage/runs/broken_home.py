@@ -34,7 +34,7 @@ class BrokenHomeError(sqlite3.Error, RuntimeError):
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the key of DO that fits an error; "" if none fits.
+    """Return the kind of an error of the home folder, a key of the sentences in DO such as "full"; "" for an error without a sentence.
 
     >>> kind_of(OSError(errno.EROFS, "Read-only file system"))
     'read-only'
@@ -46,7 +46,12 @@ def kind_of(error: BaseException) -> str:
 
 
 def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
-    """Return an error with a sentence about the file that `error` names, or else about `path`; None if no sentence of DO fits."""
+    """Return an error whose message says which file has a problem, which problem, and what to do; None if DO has no sentence for it.
+
+    Args:
+        error: an error of the operating system or of SQLite.
+        path: the file, unless `error` names a file.
+    """
     if isinstance(error, BrokenHomeError):
         return error
     kind = kind_of(error)
@@ -62,5 +67,5 @@ def in_plain_words(error: BaseException, path: Path) -> BrokenHomeError | None:
 
 
 def of_the_store(error: BaseException, config: Settings) -> BrokenHomeError | None:
-    """Return an error with a sentence about the store of a home; None if no sentence of DO fits."""
+    """Return an error whose message says which problem the store of a home has, and what to do; None if DO has no sentence for it."""
     return in_plain_words(error, config.store)

@@ -5,7 +5,7 @@ ON = " on "
 
 
 def on_device(version: str, kind: str) -> str:
-    """Return the version of a run that is computed on a kind of device: with " on KIND" at its end, except for the CPU.
+    """Return a run's version (a text that names its code and weights) for a kind of device: " on KIND" ends it, except for the CPU.
 
     >>> on_device("5f03 untrained", "cuda"), on_device("5f03 untrained on mps", "cpu")
     ('5f03 untrained on cuda', '5f03 untrained')

@@ -18,7 +18,14 @@ STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancel
 
 
 def ending(how: str, step: int, asked: Experiment) -> Ending:
-    """Return the ending of an attack with its sentence, which names the step; `how`: "answer", "limit", "stopped", "over" or "diverged"."""
+    """Return how an attack ended, with a sentence for pages.
+
+    Args:
+        how: "answer" (the attack finished), "limit" (its time limit), "stopped" (by hand), "over" (the time that the page Ask gives a
+            question) or "diverged".
+        step: the step at which it ended.
+        asked: the experiment.
+    """
     if how == "answer":
         return Ending(how=how, words="Attack finished")
     steps = int(asked.attack.fields.get("steps", 0))  # of one start, if the attack has several; 0: a closed form
@@ -27,7 +34,7 @@ def ending(how: str, step: int, asked: Experiment) -> Ending:
 
 
 def inapplicable(why: str) -> Ending:
-    """Return the ending of an attack that cannot work in its setting, for the reason `why`; such an attack does not count as tried."""
+    """Return the ending of an attack that cannot work in its setting, with the reason `why`; such an attack does not count as tried."""
     return Ending(how=INAPPLICABLE, words=WHY.format(why))
 
 

@@ -48,7 +48,7 @@ def load_now() -> float:
 
 
 def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return the seconds of a planned pass, the median over the latest runs with the same timing key; None if there are no such runs."""
+    """Return an attack's seconds per pass (see `planned`), the median of the latest runs with the same timing key; None without runs."""
     seconds = [
         end.seconds / planned(run.experiment_as(Experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
@@ -58,7 +58,7 @@ def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | Non
 
 
 def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return the seconds of a planned pass from the speeds that workers measured; None if the model's fields are not the measured ones."""
+    """Return an attack's seconds per pass (see `planned`) by the measured speed of the model with default fields; None if there is none."""
     entry = known.models.get(experiment.model.id)
     speeds = (store.note(SPEEDS) or {}).get(entry.id)
     relevant = [field for field in entry.fields if field.type != "str" or field.syntax]  # a word out of a menu changes little
@@ -135,7 +135,10 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
 
 
 def planned(experiment: Experiment, known: Catalog) -> float:
-    """Return the number of passes over the batch that an attack replays: steps (or 1) x starts x the client's local epochs, no restarts."""
+    """Return how often an attack passes over the batch: steps (or 1) x starts x the client's local epochs, if the attack imitates them.
+
+    Restarts are not counted.
+    """
     fields = experiment.attack.fields
     imitates = experiment.assume.adaptive and not known.attacks.get(experiment.attack.id).in_place_of_steps
     epochs = experiment.protocol.fields.get("epochs", 1) if imitates else 1

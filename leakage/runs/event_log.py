@@ -24,9 +24,9 @@ class EventLog:
         return self.database.write_making_room(lambda db: append(db, run, event))
 
     def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
-        """Append a frame with its contact sheet, and return its sequence number; 0 when the run has been deleted meanwhile.
+        """Append a frame with its contact sheet (its pictures in one PNG); return its sequence number, or 0 if the run has been deleted.
 
-        If the run then has more than MAX_FRAMES sheets, THINNED of them are kept, evenly spaced on a log scale of the frame's number.
+        If the run then has more than MAX_FRAMES sheets, only THINNED of them are kept, evenly spaced on a log scale of the frame's number.
         """
 
         def work(db: Connection) -> int:
@@ -92,7 +92,7 @@ class EventLog:
         return int(self.database.read().execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
 
     def frame(self, run: str, seq: int) -> bytes | None:
-        """Return the contact sheet of a frame as PNG; None when it is not kept."""
+        """Return the pictures of a frame side by side as PNG; None when they are not kept."""
         row = self.database.read().execute("SELECT png FROM frames WHERE run = ? AND seq = ?", (run, seq)).fetchone()
         return row["png"] if row else None
 

@@ -31,7 +31,7 @@ class EventPart(BaseModel):
 
 
 class PrivatePicture(EventPart):
-    """One private picture in words; its label is an index into the names of the classes."""
+    """The title, class name and label of one private picture; the label is an index into the names of the classes."""
 
     title: str
     class_name: str
@@ -39,7 +39,7 @@ class PrivatePicture(EventPart):
 
 
 class ReceivedLayer(EventPart):
-    """One tensor of the update: its norm, and shades from 0 to 255."""
+    """One tensor of the update: its norm, and `strip`, the magnitudes of its entries as a row of gray levels from 0 to 255."""
 
     name: str
     shape: tuple[int, ...]
@@ -48,7 +48,11 @@ class ReceivedLayer(EventPart):
 
 
 class ReceivedUpdate(EventPart):
-    """What the server received; `norm` is that of its gradient, and `singles` are strips of the gradients of single pictures."""
+    """The update that the server received, in numbers.
+
+    norm     the l2 norm of the gradient that the attacker computes from the update
+    singles  a strip, as in ReceivedLayer, for the gradient of each single picture; these gradients are never sent
+    """
 
     entries: int
     bytes: int
@@ -58,7 +62,10 @@ class ReceivedUpdate(EventPart):
 
 
 class BaselineScores(EventPart):
-    """The scores of a picture that does not depend on the private pictures: PSNR in dB, ranks in the line-up."""
+    """The scores of a baseline, a picture that does not depend on the private pictures. PSNR is in dB.
+
+    The ranks are those of the private picture in the line-up: pictures of its kind, sorted by their distance from the baseline.
+    """
 
     psnr: Maybe = None
     mse: Maybe = None
@@ -118,14 +125,14 @@ class Ending(EventPart):
 
 
 class LineupFacts(EventPart):
-    """The number of pictures in the line-up, with the private picture, and what they show."""
+    """The line-up, the private picture among others of its kind that are ranked by similarity to a guess: its size, and what it shows."""
 
     size: int
     words: str
 
 
 class LpipsFacts(EventPart):
-    """The network of LPIPS, empty if there is no LPIPS, and a sentence with the reason."""
+    """The network that computes LPIPS (empty: there is no LPIPS), and a sentence that names the network, or says why there is none."""
 
     net: str
     words: str
@@ -160,7 +167,7 @@ class TrainingPrivacy(EventPart):
 
 
 class NoiseCount(EventPart):
-    """The number of directions of a picture that exceed noise with `share` times the norm of the gradient."""
+    """How many directions of a picture change the gradient by more than noise with `share` times the norm of the gradient."""
 
     share: float
     directions: int

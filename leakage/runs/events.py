@@ -96,7 +96,11 @@ class MetaEvent(WrittenFlat, RunEvent):
 
 
 class FrameEvent(RunEvent):
-    """A stored guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses."""
+    """A frame: the attack's guess at one step, with its scores.
+
+    picture  whether the store still has the guess as a picture
+    views    other small pictures of the attack by name, as data: URLs
+    """
 
     kind: Literal["frame"] = "frame"
     picture: bool = False
@@ -118,7 +122,7 @@ class ThinnedEvent(RunEvent):
 
 
 class AttackEnd(EndEvent):
-    """The result of an attack. `answer` is the number of the answer's frame, null if the attack does not apply.
+    """The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack does not apply.
 
     Runs with equal `timing_key` take about the same time per step.
     """
@@ -178,7 +182,7 @@ class TrainingEnd(EndEvent):
 
 
 class InverterEnd(EndEvent):
-    """The result of training an attacker's network: its id and its error on held-out pictures, null if the training was stopped."""
+    """The result of training a network that undoes updates: its id, and its mean squared error on held-out pictures; null if stopped."""
 
     inverter: str | None = None
     mse: float | None = None
@@ -191,7 +195,7 @@ class InverterEnd(EndEvent):
 
 
 class TurnEvent(RunEvent):
-    """The measurement of a layer begins: the `number`-th of `layers` layers."""
+    """The measurement of a layer's rank begins: the `number`-th of `layers` layers."""
 
     kind: Literal["turn"] = "turn"
     name: str
@@ -200,7 +204,7 @@ class TurnEvent(RunEvent):
 
 
 class RankEvent(RunEvent):
-    """The rank of a layer's equations; null if the layer is too large."""
+    """The rank of the equations that a layer's weights and gradient give for its input; null if the layer is too large."""
 
     kind: Literal["rank"] = "rank"
     name: str
@@ -208,7 +212,7 @@ class RankEvent(RunEvent):
 
 
 class MovedEvent(RunEvent):
-    """The progress of measuring the whole gradient: the picture was changed in `done` of `directions` directions."""
+    """The progress of measuring the whole gradient's rank: the picture was changed in `done` of `directions` directions."""
 
     kind: Literal["moved"] = "moved"
     done: int
@@ -225,7 +229,7 @@ class GradientRankEvent(RunEvent):
 class RanksEnd(EndEvent):
     """The result of measuring ranks: the rank of every measured layer and of the whole gradient, and whether everything was measured.
 
-    gradient  null if the run was stopped before, if the network is too large, or if an earlier version measured
+    gradient  null if the run was stopped before, if the network is too large, or if the run is of a version that did not measure it
     """
 
     ranks: dict[str, int | None]

@@ -76,11 +76,11 @@ def sweep(db: Connection, uploads_before: float, unseen_before: float) -> bool:
 
 
 def free_one(db: Connection) -> bool:
-    """Thin or remove the least needed run; return whether there was such a run.
+    """Delete the pictures of the least needed run, or the run; return whether there was such a run.
 
-    First come runs that nobody looked at within the hour, then all others. Among these, the oldest shareable attack is thinned to its
-    answer, since it can be computed again. If there is none, a run without an owner is removed, else the oldest run. Runs of an owner with
-    more than QUOTA come first, and pinned runs last.
+    First come runs that nobody looked at within the hour, then all others. Among these, the oldest attack without uploads keeps only
+    the picture of its final guess, since the others can be computed again. If all such attacks are thinned already, a run without an
+    owner is removed, else the oldest run. Runs of an owner with more than the fraction QUOTA of the store come first, pinned runs last.
     """
     values = {"quota": QUOTA * _limit(db), "hour_ago": time.time() - VIEWED}
     for viewed in ("<=", ">"):

@@ -69,7 +69,7 @@ def to_yield(running: Collection[Running], waiting: Iterable[Waiting], slots: in
 
 
 def _loops(running: Iterable[Running], slots: int, *, short: bool) -> tuple[dict[str, list[Running]], int]:
-    """Return the running runs by worker, in the slots that take short runs or other runs, and the number of these slots."""
+    """Return the running runs by worker, and the number of slots: of all slots with `short`, else only of slots that take long runs too."""
     loops: dict[str, list[Running]] = {}
     for run in running:
         if short or not takes_short_runs_only(run.slot):

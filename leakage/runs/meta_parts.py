@@ -30,7 +30,7 @@ class WrittenFlat(EventPart):
     @model_validator(mode="before")
     @classmethod
     def _group(cls, given: Any) -> Any:
-        """Fill every group that is not given as a group from the fields beside it."""
+        """Return the input with all groups: a missing group is filled with the fields of its names that the input has side by side."""
         if not isinstance(given, dict):
             return given
         missing = {group: part for group, part in cls.groups().items() if group not in given}
@@ -38,7 +38,7 @@ class WrittenFlat(EventPart):
 
     @model_serializer(mode="wrap")
     def _flatten(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write the fields of the groups in place of the groups."""
+        """Return the model as JSON, with the fields of the groups in place of the groups."""
         written: dict[str, Any] = write(self)
         for group in self.groups():
             written |= written.pop(group, {})
@@ -57,7 +57,7 @@ class WrittenFlat(EventPart):
 
 
 class PrivateBatch(EventPart):
-    """What are the private pictures? Only the page and the referee see them."""
+    """Facts about the private pictures, which only pages and the referee (it scores the guesses) see."""
 
     batch: int
     """How many pictures the client trained on."""
@@ -76,7 +76,7 @@ class PrivateBatch(EventPart):
 
 
 class UpdateFacts(EventPart):
-    """What did the server receive, and how far is it from the gradient?"""
+    """Facts about the update that the server received, and its distance from the gradient."""
 
     received: ReceivedUpdate
     """The update that the server received."""
@@ -89,7 +89,7 @@ class UpdateFacts(EventPart):
 
 
 class AttackMethod(EventPart):
-    """How does the attack work?"""
+    """Facts about how the attack works."""
 
     steps: int | None
     """The most steps that the attack makes; null if it computes its answer at once."""
@@ -102,7 +102,7 @@ class AttackMethod(EventPart):
 
 
 class AttackerKnowledge(EventPart):
-    """What does the attacker know, and what was granted?"""
+    """Facts about what the attacker knows, by assumption or about the model."""
 
     labels_granted: bool
     """Whether the attacker is given the labels."""
@@ -115,7 +115,7 @@ class AttackerKnowledge(EventPart):
 
 
 class RunEnvironment(EventPart):
-    """Where does the run happen, and how long will it take?"""
+    """Facts about where the run is computed, and how long it is expected to take."""
 
     device: str
     """The device that computes the run, in words."""
@@ -126,7 +126,7 @@ class RunEnvironment(EventPart):
 
 
 class Judging(EventPart):
-    """How are the guesses judged?"""
+    """Facts about what the guesses are compared with."""
 
     baselines: dict[str, BaselineScores]
     """The scores of pictures that do not depend on the update, such as a gray picture."""

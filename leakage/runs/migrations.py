@@ -51,9 +51,9 @@ def replace_numbers_that_are_not_finite(db: Connection) -> None:
 
 
 def complete_introductions(db: Connection) -> None:
-    """Add to first events of attacks of 0.1.0 what 0.2.0 writes there, taken from their experiments (migration 3).
+    """Add labels_granted, weights and batch_norm to the first event of every attack that 0.1.0 stored (migration 3).
 
-    There were no trained weights then, and of its models the ConvNet alone had BatchNorm.
+    0.1.0 had no trained weights, and of its models the ConvNet alone had BatchNorm.
     """
     rows = db.execute(
         "SELECT seq, body, experiment FROM events JOIN runs ON runs.id = events.run WHERE events.kind = 'meta' AND runs.kind = 'attack'"
@@ -70,7 +70,7 @@ def complete_introductions(db: Connection) -> None:
 
 
 def rename_verdicts(db: Connection) -> None:
-    """Write the words of verdicts of 0.3.0 (migration 4). What an attack did not show is no longer called anything that sounds safe."""
+    """Replace the words of stored verdicts by those of 0.3.0 (migration 4): "not recognisable", which sounds safe, is no longer used."""
     words = {"recognisable": "recognizable", "partly recognisable": "partly", "not recognisable": "not shown by this attack"}
     for table, key, column in (("runs", "id", "result"), ("events", "seq", "body")):
         rows = db.execute(f"SELECT {key}, {column} FROM {table} WHERE {column} LIKE '%recognisable%'").fetchall()

@@ -36,7 +36,7 @@ class Program:
 
     @staticmethod
     def here() -> "Program":
-        """Return the program on the disk."""
+        """Return the version of this program that its files have now; they may have changed since this process began."""
         changed = max(file.stat().st_mtime_ns for file in catalog.sources())
         return Program(_release(_package_version()), changed, catalog.version(), str(ROOT))
 

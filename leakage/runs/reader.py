@@ -10,7 +10,7 @@ class RunReader(Protocol):
     """Finds runs and reads their first events."""
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Return every run of this kind and digest, newest first."""
+        """Return every run of this kind, such as "attack", and this digest (hash) of its task, newest first."""
         ...
 
     def meta(self, run: str) -> MetaEvent | None:

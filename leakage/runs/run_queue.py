@@ -186,13 +186,13 @@ class RunQueue(EventLog):
         return row is None or row["stop"] is not None, count
 
     def put_version(self, run: str, version: str) -> None:
-        """Set the version of a run, with which equal requests find it."""
+        """Set the version of a run (its code, weights and device as a text): requests share a run of the same digest and version."""
         self.database.write_using_reserve(lambda db: db.execute("UPDATE runs SET version = ? WHERE id = ?", (version, run)))
 
     def cancel(self, run: str, *, how: str = "stopped") -> None:
         """Ask a running run to stop with its best result so far, or cancel a waiting run at once.
 
-        `how`: a key of BEFORE_IT_BEGAN; it is the message of a running run until its worker finishes the run.
+        `how`: "stopped" (by hand) or "over" (the time of its question); a running run has it as its message until its worker finishes it.
         """
 
         def work(db: Connection) -> None:

@@ -176,7 +176,10 @@ def readable_rows(db: Connection, table: str, columns: list[str]) -> Iterator[tu
 
 
 def _first_readable(db: Connection, table: str, names: str, last: int) -> int | None:
-    """Return the smallest step with a readable row after rowid `last + step`; None if there is no readable row."""
+    """Return how many rowids after `last` to skip, at the least, so that the next row of a table is readable; None if no row is.
+
+    `names`: the columns to read, as SQL.
+    """
 
     def reads(step: int) -> bool:
         try:

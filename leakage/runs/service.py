@@ -98,7 +98,8 @@ class Service:
     ) -> list[str]:
         """Queue several experiments in one step, so that workers see all or none, and return their runs' ids.
 
-        `anew`: compute them even if equal runs are there. Raises SpecError if an experiment cannot be run; then none is queued.
+        `uploads`: id of an upload -> its file; `group`: a name for runs of one purpose; `anew`: compute them even if equal runs are
+        there. Raises SpecError if an experiment cannot be run; then none is queued.
         """
         requests = [self._request(experiment.resolve(self.ready()), uploads or {}) for experiment in experiments]
         check_room(self.store, owner, [request.files for request in requests])
@@ -124,7 +125,7 @@ class Service:
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
     def measure(self, ranks: Ranks, owner: str) -> str:
-        """Queue the measurement of a network's ranks, or share an equal run; return the run's id. Raises SpecError."""
+        """Queue a rank run (ranks of a network's layers and gradient), or share an equal run; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(ranks, "rank")], owner)[0]
 
     def measurement(self, ranks: Ranks, owner: str) -> Run | None:
@@ -147,7 +148,7 @@ class Service:
         return self.store.events_of(run, TurnEvent)
 
     def moved(self, run: str) -> MovedEvent | None:
-        """Return the progress of a rank run with the whole gradient; None before it has begun that."""
+        """Return how far a rank run has measured the rank of the whole gradient; None before it has begun that."""
         return next(reversed(self.store.events_of(run, MovedEvent)), None)
 
     def ready(self) -> Catalog:
@@ -208,7 +209,7 @@ class Service:
         return self.store.note(RECORDED)  # type: ignore[no-any-return]
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Return every run of this kind and digest, of any owner and version, newest first."""
+        """Return every run of this kind, such as "attack", and this digest (hash) of its task, of any owner and version, newest first."""
         return self.store.equal(kind, digest)
 
     def meta(self, run: str) -> MetaEvent | None:
@@ -220,11 +221,11 @@ class Service:
         return self.store.frames(run)
 
     def sheet(self, run: str, frame: int) -> bytes | None:
-        """Return the contact sheet of a frame as PNG, by the frame's number; None when it is not kept."""
+        """Return the pictures of a frame side by side as PNG, by the frame's sequence number; None when they are not kept."""
         return self.store.frame(run, frame)
 
     def private(self, run: str) -> bytes | None:
-        """Return the contact sheet of the private pictures as PNG, also of a waiting run; None if there are none."""
+        """Return the private pictures side by side as PNG, also of a waiting run; None if there are none."""
         return self.store.files(run, "private.png").get("private.png") or self._sheet_of_experiment(run)
 
     def _sheet_of_experiment(self, run: str) -> bytes | None:
@@ -263,7 +264,7 @@ class Service:
         return len(runs)
 
     def place(self, run: str) -> Place:
-        """Return a run's position in the queue and its expected wait."""
+        """Return a run's position in the queue, from 1, and its expected wait; position 0 if the run does not wait."""
         return self.places().get(run, Place(0, None))
 
     def places(self) -> dict[str, Place]:

@@ -70,7 +70,7 @@ class Store(RunQueue):
         return {row["owner"]: row["seen"] for row in self.database.read().execute("SELECT owner, seen FROM owners")}
 
     def equal(self, kind: str, digest: str) -> list[Run]:
-        """Return every run of this kind and digest, of any owner and version, newest first."""
+        """Return every run of this kind, such as "attack", and this digest (hash) of its task, of any owner and version, newest first."""
         return self._runs("kind = ? AND digest = ? ORDER BY created DESC", kind, digest)
 
     def holders(self, run: str) -> list[str]:

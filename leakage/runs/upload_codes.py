@@ -18,7 +18,7 @@ TOO_MANY = "These were too many wrong codes. Wait a minute and try again."
 
 
 class CodeError(ValueError):
-    """A code that deletes nothing; the message says why."""
+    """The code that an owner typed to delete an upload deletes nothing; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Deleted:
 
 
 class UploadCodes:
-    """The codes of a store."""
+    """The codes with which uploaded pictures are deleted from a store; it has their hashes only."""
 
     def __init__(self, store: Store) -> None:
         self.database, self.empty_log = store.database, store.empty_log
         self.wrong: dict[str, list[float]] = {}  # when each owner typed wrong codes
 
     def issue(self, owner: str, upload: str) -> str:
-        """Return a new code for a picture that an owner uploads; "" on a full disk, which has no room for a run with it either."""
+        """Return a new code that deletes an upload of this owner; "" on a full disk, which has no room for a run with the upload either."""
         code = "".join(secrets.choice(LETTERS) for _ in range(GROUPS * EACH))
         row = (_hash(code), owner, upload, time.time())
         try:

@@ -1,6 +1,6 @@
 // Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
 
-/** The result of an attack. `answer` is the number of the answer's frame, null if the attack does not apply. */
+/** The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack does not apply. */
 export interface AttackEnd {
   kind: 'end';
   run?: string;
@@ -18,7 +18,7 @@ export interface AttackEnd {
   timing_key?: string | null;
 }
 
-/** The scores of a picture that does not depend on the private pictures: PSNR in dB, ranks in the line-up. */
+/** The scores of a baseline, a picture that does not depend on the private pictures. PSNR is in dB. */
 export interface BaselineScores {
   psnr?: number | null;
   mse?: number | null;
@@ -36,7 +36,7 @@ export interface Ending {
   words: string;
 }
 
-/** A stored guess with its scores. `picture`: whether the store still has its contact sheet; `views`: small pictures as addresses. */
+/** A frame: the attack's guess at one step, with its scores. */
 export interface FrameEvent {
   kind: 'frame';
   run?: string;
@@ -101,7 +101,7 @@ export interface GradientRankEvent {
   measured: GradientRank;
 }
 
-/** The result of training an attacker's network: its id and its error on held-out pictures, null if the training was stopped. */
+/** The result of training a network that undoes updates: its id, and its mean squared error on held-out pictures; null if stopped. */
 export interface InverterEnd {
   kind: 'end';
   run?: string;
@@ -116,13 +116,13 @@ export interface InverterEnd {
 
 export type JsonValue = unknown;
 
-/** The number of pictures in the line-up, with the private picture, and what they show. */
+/** The line-up, the private picture among others of its kind that are ranked by similarity to a guess: its size, and what it shows. */
 export interface LineupFacts {
   size: number;
   words: string;
 }
 
-/** The network of LPIPS, empty if there is no LPIPS, and a sentence with the reason. */
+/** The network that computes LPIPS (empty: there is no LPIPS), and a sentence that names the network, or says why there is none. */
 export interface LpipsFacts {
   net: string;
   words: string;
@@ -185,7 +185,7 @@ export interface MetaEvent {
   lpips?: LpipsFacts | null;
 }
 
-/** The progress of measuring the whole gradient: the picture was changed in `done` of `directions` directions. */
+/** The progress of measuring the whole gradient's rank: the picture was changed in `done` of `directions` directions. */
 export interface MovedEvent {
   kind: 'moved';
   run?: string;
@@ -194,7 +194,7 @@ export interface MovedEvent {
   directions: number;
 }
 
-/** The number of directions of a picture that exceed noise with `share` times the norm of the gradient. */
+/** How many directions of a picture change the gradient by more than noise with `share` times the norm of the gradient. */
 export interface NoiseCount {
   share: number;
   directions: number;
@@ -216,7 +216,7 @@ export interface PrivacyBound {
   whom?: string;
 }
 
-/** One private picture in words; its label is an index into the names of the classes. */
+/** The title, class name and label of one private picture; the label is an index into the names of the classes. */
 export interface PrivatePicture {
   title: string;
   class_name: string;
@@ -233,7 +233,7 @@ export interface ProgressEvent {
   seconds: number;
 }
 
-/** The rank of a layer's equations; null if the layer is too large. */
+/** The rank of the equations that a layer's weights and gradient give for its input; null if the layer is too large. */
 export interface RankEvent {
   kind: 'rank';
   run?: string;
@@ -254,7 +254,7 @@ export interface RanksEnd {
   gradient?: GradientRank | null;
 }
 
-/** One tensor of the update: its norm, and shades from 0 to 255. */
+/** One tensor of the update: its norm, and `strip`, the magnitudes of its entries as a row of gray levels from 0 to 255. */
 export interface ReceivedLayer {
   name: string;
   shape: number[];
@@ -262,7 +262,7 @@ export interface ReceivedLayer {
   strip: number[];
 }
 
-/** What the server received; `norm` is that of its gradient, and `singles` are strips of the gradients of single pictures. */
+/** The update that the server received, in numbers. */
 export interface ReceivedUpdate {
   entries: number;
   bytes: number;
@@ -342,7 +342,7 @@ export interface TrainingPrivacy {
   whom?: string;
 }
 
-/** The measurement of a layer begins: the `number`-th of `layers` layers. */
+/** The measurement of a layer's rank begins: the `number`-th of `layers` layers. */
 export interface TurnEvent {
   kind: 'turn';
   run?: string;
