@@ -33,7 +33,7 @@ PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
 def plugin(kind: str, part: Part) -> Any:
-    """Return the plug-in that `part` names, with its fields. Raises ValueError when a field lies outside its range."""
+    """Return the plug-in of a kind, such as "attack", with the id and fields of `part`. Raises ValueError if a field is out of range."""
     return load_plugin(kind, part.id)(**part.fields)
 
 
@@ -65,12 +65,20 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
 
 
 def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:
-    """Return the model that `part` names, for pictures (C, H, W), with weights drawn by the seed; torch's global generator is unchanged."""
+    """Return the model with the id and fields of `part`, for pictures (C, H, W), with weights drawn by `seed`, not by the global RNG."""
     return drawn(plugin("model", part), image_shape, num_classes, seed=seed)
 
 
 def load_checkpoint(model: nn.Module, name: str) -> None:
-    """Put the weights that "id@rounds" names into `model`, in place. Raises CheckpointError when they are damaged or do not fit."""
+    """Put the weights of a trained model into `model`, in place.
+
+    Args:
+        model: an untrained model of the same kind.
+        name: "id@rounds": the trained model, and the number of training rounds after which the weights were stored.
+
+    Raises:
+        CheckpointError: the weights are damaged, or do not fit.
+    """
     put(model, unpack(verified(*find(name)), name), name)
 
 
@@ -86,7 +94,7 @@ def observe(experiment: Experiment, x: Tensor, y: Tensor) -> Observation:
 
 
 def predicted_labels(experiment: Experiment, x: Tensor) -> Tensor:
-    """Return the classes (B,) that an untrained network with one output predicts for pictures, or the opposite classes (task "flipped")."""
+    """Return the classes (B,), 0 or 1, that a model with one output predicts for x (B, C, H, W), or the opposite (task "flipped")."""
     with torch.no_grad():
         predicted: Tensor = initial_model(experiment, x)(x).argmax(1)
     return 1 - predicted if experiment.task == "flipped" else predicted
@@ -151,11 +159,21 @@ def play(
     should_stop: Callable[[], bool] = lambda: False,
     per_second: float = PER_SECOND,
 ) -> Iterator[Frame]:
-    """Prepare the experiment, unless `prepared` is given, run the attack, and yield its frames: see `evaluation.play.play`."""
+    """Run the attack of an experiment, and yield its frames (guesses with their scores).
+
+    Args:
+        experiment: a resolved experiment.
+        prepared: the prepared experiment; None: it is prepared here.
+        should_stop: called at every step.
+        per_second: the largest number of frames a second.
+    """
     yield from play_prepared(prepared or prepare(experiment, should_stop=should_stop), should_stop=should_stop, per_second=per_second)
 
 
 def batchable(experiment: Experiment) -> bool:
-    """Return whether an experiment can run in one loop with experiments that differ only in the protection and the attacker."""
+    """Return whether an experiment can be computed in one batched optimization with others that are `same_except_defense`.
+
+    That is so if the attack and its imitation of the client can be batched, and if no protection or earlier round changes the model.
+    """
     setting = federation(experiment)
     return plugin("attack", experiment.attack).batchable and Imitation(setting).batchable and setting.attacks_initial_model

@@ -46,11 +46,11 @@ LANES = 8  # runs in one loop
 
 
 def perform(job: Job, device: torch.device) -> None:
-    """Run an attack, in one loop with waiting runs that can share it, and store their frames and results.
+    """Run an attack, in one batched optimization (a loop) with waiting runs that can share it, and store their frames and results.
 
-    The time of a run begins when the run is claimed, so it includes the preparation. A loop has one time limit: the limit of one run, times
-    the cost of a step of the loop, in steps of one run. So each run has as many steps as it would have by itself, and all runs together
-    take less time than one after the other.
+    The time of a run begins when the run is claimed, so it includes the preparation. All runs of a loop have one time limit: the limit of
+    one run, times the duration of a step of the loop divided by the duration of a step of one run. So each run has as many steps as it
+    would have by itself, and all runs together take less time than one after the other.
     """
     limit = parse(job.run.experiment).max_seconds
     job.limit_time(limit)
@@ -112,12 +112,13 @@ def prepare_case(job: Job, device: torch.device) -> Case:
 
 
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
-    """Claim waiting runs of the same owner that can be computed in one loop with this run.
+    """Claim waiting runs of the same owner that can be computed in one batched optimization (a loop) with this run.
 
-    At most LANES runs share a loop, and no more than make the loops of all slots equally long.
+    At most LANES runs share a loop, and at most as many as divide the runs equally among all slots. No run is claimed if the loop
+    would be no faster than one run after the other.
 
     Returns:
-        The claimed runs, and the cost of a step of the loop, in steps of one run.
+        The claimed runs, and the duration of a step of the loop divided by the duration of a step of one run.
     """
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None
@@ -178,7 +179,7 @@ def contact_sheet(x: torch.Tensor) -> bytes:
 
 
 def picture_address(picture: torch.Tensor) -> str:
-    """Return a small picture (C, H, W) in [0, 1] as a data address."""
+    """Return a small picture (C, H, W) in [0, 1] as a data: URL."""
     return "data:image/png;base64," + base64.b64encode(contact_sheet(picture.unsqueeze(0))).decode()
 
 

@@ -27,7 +27,7 @@ CARD = "card.json"  # the file that a training writes at its end
 
 @dataclass(frozen=True)
 class NeededFile:
-    """A file that a run reads. A file of the same path, size and time on another machine counts as the same file."""
+    """A file that a run reads. A file of the same path, size and modification time on another machine is the same and is not sent."""
 
     root: str
     """The folder of the file: "data" or "checkpoints"."""
@@ -77,7 +77,7 @@ def _test_file(name: str) -> Path:
 
 
 def _weights(checkpoint: str) -> Iterator[Path]:
-    """Yield the paths of the card and the weights that "id@rounds" names, unless they are shipped with the program."""
+    """Yield the paths of model card and weights for "id@rounds" (trained model, rounds of training), unless the program ships with them."""
     if checkpoint and not (SHIPPED / checkpoint.split("@")[0]).exists():
         card, stage = find(checkpoint)
         yield from (card.folder / CARD, card.folder / stage.file)

@@ -80,7 +80,7 @@ class Worker:
 
 
 class Dispatcher:
-    """The slots of a machine, their workers and their runs. `gpus`: the memory, in bytes, of each GPU that the slots share."""
+    """The slots of a machine, each with a worker process that computes runs. `gpus`: the memory, in bytes, of each GPU that they share."""
 
     def __init__(self, config: Settings, gpus: Sequence[int] = ()) -> None:
         self.config, self.gpus = config, assign_gpus(config.slots, gpus)
@@ -223,7 +223,7 @@ class CatalogWriter:
         self.process: subprocess.Popen[bytes] | None = None
 
     def step(self) -> None:
-        """Start the process if it is due, or note how it has ended."""
+        """Start the process that writes the catalog if the catalog is missing and the pause is over, or note how the process has ended."""
         if self.process and self.process.poll() is not None:
             self.missing = self.process.returncode != 0
             if self.missing:

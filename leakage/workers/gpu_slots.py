@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class GpuSlot:
-    """The GPU of a slot."""
+    """The GPU on which the worker of a slot computes."""
 
     gpu: int
     """The index of the GPU among the visible GPUs."""

@@ -57,7 +57,7 @@ class Heartbeat(threading.Thread):
         return self.should_stop()
 
     def should_stop(self) -> bool:
-        """Return whether the run should stop; leave the number of threads unchanged. Raises YieldedError if the run gives up its slot."""
+        """Return whether the run should stop, without setting torch's number of threads. Raises YieldedError if the run yields its slot."""
         if self.yields:
             raise YieldedError
         self.late = time.monotonic() > self.deadline

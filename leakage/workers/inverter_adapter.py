@@ -75,10 +75,10 @@ def updates(task: InverterTraining, pictures: Pictures, *, first_seed: int, shou
 def train_inverter(
     task: InverterTraining, folder: Path, *, should_stop: Callable[[], bool] = lambda: False, room: Callable[[int], None] = any_room
 ) -> Iterator[Epoch]:
-    """Train an attacker's network, yield every epoch, and write the network's weights and card into a folder.
+    """Train a network that undoes updates, yield every epoch, and write the network's weights and its model card into a folder.
 
     Args:
-        task: the task.
+        task: the attacked model and its protections, the training pictures, and the shape of the network.
         folder: the folder, which is created.
         should_stop: called between steps.
         room: called with the number of bytes before they are written; it may raise an error.

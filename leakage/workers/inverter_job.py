@@ -14,7 +14,7 @@ from leakage.workers.inverter_adapter import train_inverter
 
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> InverterEnd:
-    """Train an attacker's network and store its epochs as events; return its errors, or only the seconds if it was stopped."""
+    """Train a network that undoes updates, store its epochs as events, and return its errors, or only the seconds if it was stopped."""
     task, began = run.experiment_as(InverterTraining), time.monotonic()
     folder = inverter_folder(task.name)
     store.add_event(run.id, TrainingMetaEvent(rounds=task.epochs, device="cpu"))

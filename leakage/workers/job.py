@@ -76,7 +76,7 @@ class Job:
 
     @property
     def cut(self) -> str:
-        """Why the run ends early: "limit" for its time limit, a key of BEFORE_IT_BEGAN for a request to stop, "" if it does not."""
+        """Why the run ends early: "limit" (its time limit), "stopped" (by hand) or "over" (the time of its question); "" if it does not."""
         if not self.heartbeat.stopped:
             return "limit" if self.heartbeat.late else ""
         row = self.store.get(self.run.id)

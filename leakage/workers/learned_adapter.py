@@ -13,7 +13,7 @@ KNOWLEDGE = "what this model sends of pictures, behind {}: {:,} training picture
 
 
 def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
-    """Load the trained network of a card; `knowledge` is a sentence on what the network has learned.
+    """Load the network that a card describes, trained to undo updates; `knowledge` is a sentence on what the network has learned.
 
     Raises:
         CheckpointError: the file is damaged, or of another network.
@@ -23,7 +23,7 @@ def load_inverter(card: InverterCard, knowledge: str = "") -> Inverter:
 
 
 def with_learned(seen: Observation, setting: Federation) -> Observation:
-    """Return an observation with the network that was trained on such updates, or with the reason why there is none.
+    """Return an observation with the network that was trained to undo updates of this model and batch, or with the reason for its lack.
 
     The network was trained with the protections that the attacker knows: a naive attacker knows none.
     """

@@ -105,7 +105,7 @@ def _defense(plugin: type[Defense]) -> dict[str, Any]:
 
 
 def _strategy(name: str, strategy: AdaptiveStrategy, *, idle: bool) -> StrategyEntry:
-    """Return the catalog entry of one strategy."""
+    """Return the catalog entry of an adaptive strategy; `idle`: whether it does the same as a naive attacker."""
     computed: dict[str, Any] = {"title": strategy.title or name, "idle": idle, "imitating": strategy.only_imitates and not idle}
     names = [field.name for field in fields(StrategyEntry)]
     return StrategyEntry(**{name: computed[name] if name in computed else getattr(strategy, name) for name in names})

@@ -27,7 +27,7 @@ REPORTS = 50  # events on the progress of the whole gradient, at most
 
 
 def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd:
-    """Measure the ranks of a network, store each as an event, and return all of them.
+    """Measure the ranks of the equations for each layer's input, and of the whole gradient; store each as an event, and return all.
 
     Returns:
         The ranks by name of the layer (None for a layer that is too large), the rank of the whole gradient, the seconds, and whether

@@ -37,10 +37,10 @@ log = logging.getLogger(__name__)
 
 
 class ClusterWorker:
-    """An actor as the dispatcher knows it.
+    """A worker in another process, a Ray actor, as the dispatcher knows it.
 
-    exchange   the exchange that is under way; None: none is
-    answers    the answers that the actor may not have received yet
+    exchange   the remote call that brings answers to the actor and returns its calls of the store; None: no such call is under way
+    answers    the answers to the actor's calls that it may not have received yet
     busy       when the actor last made a call for a run
     gone       whether the actor was killed, so that its calls are ignored
     """
@@ -53,7 +53,7 @@ class ClusterWorker:
         self.failures, self.answered, self.gone = 0, False, False
 
     def send(self) -> None:
-        """Begin an exchange, unless one is under way."""
+        """Begin an exchange (send the answers to the actor, and wait for its next calls), unless an exchange is under way."""
         if self.exchange is None:
             self.exchange = self.actor.exchange.remote(self.answers, self.leave)
 

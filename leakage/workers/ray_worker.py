@@ -64,7 +64,15 @@ class RayWorker:
         self.thread.start()
 
     def exchange(self, answers: Sequence[CallAnswer], leave: bool) -> tuple[list[Call], str | None]:
-        """Take the answers to calls, and return the open calls and `ended`. `leave`: whether the worker ends as soon as it has no run."""
+        """Pass the dispatcher's answers to the waiting calls, and return the next calls.
+
+        Args:
+            answers: the answers to earlier calls of the store.
+            leave: whether the worker ends as soon as it has no run.
+
+        Returns:
+            The open calls, and why the worker has ended (a traceback; "" if nothing failed); None while it works.
+        """
         self.leaving = self.leaving or leave
         calls = self.calls.exchange(answers, POLL if self.thread.is_alive() else 0)
         return calls, self.ended
@@ -106,7 +114,7 @@ class RayWorker:
         worker.work(cast(Store, self.store), self.name, device, going=lambda: not self.leaving, prepare=self._prepare)
 
     def _prepare(self, job: "Job") -> None:
-        """Fetch the files that a run reads. Raises UnbegunError if the run is stopped, CheckpointError if its training is not free."""
+        """Fetch the files of a run. Raises UnbegunError if the run is stopped, CheckpointError if another worker is at its training."""
         from leakage.workers.job import UnbegunError
 
         def read(file: NeededFile) -> bytes:

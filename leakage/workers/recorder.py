@@ -94,7 +94,7 @@ def play_all(workers: Executor, experiments: dict[Name, Experiment]) -> Iterator
 
 
 def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
-    """Record runs and grids, or compare them with their recordings.
+    """Record the runs and grids (all what-ifs of a lesson) that lessons show, or compare them with their recordings.
 
     Args:
         only: the names of the runs and grids; empty: all (with `check`), or all without a recording of today's experiment.
@@ -133,7 +133,7 @@ def existing_runs() -> dict[str, RunRecording]:
 
 
 def up_to_date(name: str, known: Catalog) -> bool:
-    """Return whether a run or a grid has a recording of its experiments as they are planned today."""
+    """Return whether the run or grid of this name has a recording, and of the same experiments that are planned today."""
     try:
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
@@ -145,7 +145,7 @@ def up_to_date(name: str, known: Catalog) -> bool:
 
 
 def keep_run(name: str, run: Played, engine: str) -> list[str]:
-    """Write the recording of a run, unless it contradicts a lesson; return a sentence for each contradiction."""
+    """Write the recording of a run, unless a lesson says something else of it; return a sentence for each such contradiction."""
     planned = planned_run(name)
     recording, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
     others = {other: run for other, run in existing_runs().items() if other != name}
@@ -160,7 +160,7 @@ def keep_run(name: str, run: Played, engine: str) -> list[str]:
 
 
 def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
-    """Compute the cells of a grid and write its recording; return a sentence if a cell fails.
+    """Compute the cells of a grid (an experiment for each what-if of a lesson) and write its recording; return a sentence if a cell fails.
 
     Each computed cell is saved in LEAKAGE_HOME, so that an interrupted recording can go on.
     """

@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def rejudge(only: Sequence[str]) -> None:
-    """Judge recordings again, write their verdicts, and log each final word that changes. Raises SpecError for an unknown name.
+    """Give recordings the verdicts of today's rule, write them, and log each final word that changes. Raises SpecError for an unknown name.
 
     Args:
         only: the names of the recordings; empty: all.
@@ -89,13 +89,31 @@ def _run(name: str, run: RunRecording) -> RunRecording:
 
 
 def _single(run: RunRecording, index: int, x: Tensor) -> dict[str, Tensor]:
-    """Return the stored PSNR, SSIM and pixel rank of a frame of a run with one picture; x are the private pictures."""
+    """Return the recorded scores of one frame of a run with a single picture.
+
+    Args:
+        run: the recording.
+        index: the number of the frame.
+        x: the private picture (1, C, H, W).
+
+    Returns:
+        "psnr" (dB), "ssim", "lpips" (unknown) and "rank_pixel" of the picture, (1,) each.
+    """
     psnr, ssim, rank = (_column([run.columns[name][index]], x) for name in ("psnr", "ssim", "rank"))
     return {"psnr": psnr, "ssim": ssim, "lpips": unknown(psnr), "rank_pixel": rank}
 
 
 def _batch(pictures: Pixels | None, x: Tensor, baselines: Baselines) -> dict[str, Tensor] | None:
-    """Measure the guess of a batch from its recorded pictures; return None if the recording does not have them."""
+    """Return the scores of a guess by its recorded pictures; None if the recording does not have them.
+
+    Args:
+        pictures: the guess, uint8 (B, H, W, 3).
+        x: the private pictures (B, C, H, W).
+        baselines: their `lineup` is used.
+
+    Returns:
+        "psnr" (dB), "ssim", "lpips" (unknown) and "rank_pixel" of each picture, (B,).
+    """
     if pictures is None:
         return None
     guess = _tensor(pictures, x)
@@ -128,14 +146,14 @@ def _private_and_baselines(experiment: Experiment) -> tuple[Tensor, Baselines]:
 
 @lru_cache(maxsize=64)
 def _scene(pictures: str) -> tuple[Tensor, Baselines]:
-    """Return the private pictures of an experiment, and the baselines for guesses of them."""
+    """Return the private pictures (B, C, H, W) of an experiment, which is given as JSON, and the baselines for guesses of them."""
     experiment = Experiment.model_validate_json(pictures)
     x, y = load(experiment, {})
     return x, make_baselines(origins(experiment), x, y, seed=experiment.seed)
 
 
 def _tensor(pictures: Pixels, x: Tensor) -> Tensor:
-    """Convert pictures uint8 (B, H, W, 3) to guesses in the shape of x."""
+    """Return pictures uint8 (B, H, W, 3) as float32 (B, C, H, W) in [0, 1], with as many channels as x; 1 channel is the first of the 3."""
     return torch.from_numpy(pictures[..., : x.shape[1]].copy()).permute(0, 3, 1, 2).float() / 255
 
 

@@ -126,7 +126,7 @@ class RemoteStore:
         return [replace(run, started=time.time()) for run in self.calls.ask("claim_also", list(runs), most)]
 
     def beat(self, run: str) -> tuple[bool, int]:
-        """Store a sign of life, as `Store.beat` does; return whether the run should stop, and always SEVERAL as the number of runs."""
+        """Store a sign of life, as `Store.beat` does; return whether the run should stop, and SEVERAL for any number of running runs."""
         stop, _ = self.calls.ask("beat", run)
         return stop, SEVERAL
 

@@ -17,7 +17,9 @@ WORTH = 1.25  # the speed-up from which several threads are used; below, the cor
 
 
 def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
-    """Yield the id of each model, and the seconds of a replay with its derivative, for 1 and for 8 pictures of 3x32x32.
+    """Yield the id of each model, and the seconds of a replay, for 1 and for 8 pictures of 3x32x32.
+
+    A replay computes the model's gradient for a guess, the distance of this gradient, and the derivative of the distance by the guess.
 
     Models have their default fields; models above LARGE are left out. On a CPU the seconds are processor time of one thread, so that other
     programs on the machine do not distort all later estimates.
@@ -37,8 +39,10 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     """Set and return torch's number of threads: `most` if a replay is then more than WORTH times as fast as with 1 thread, else 1.
 
+    A replay computes the gradient for a guess, its distance from the received gradient, and the derivative of this distance.
+
     Args:
-        seen: the observation, with the replay.
+        seen: what the server has, with the model.
         most: the largest number of threads.
         starts: how many guesses are replayed at once.
     """
@@ -53,6 +57,8 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
 
 def lanes_cost(seen: Observation, count: int) -> float:
     """Return the time of replaying `count` guesses at once, divided by the time of replaying one guess, on one thread: at least 1.
+
+    To replay a guess is to compute its gradient, the distance from the received gradient, and the derivative of this distance.
 
     A result of `count` or more says that replaying the guesses at once is no faster than one after the other.
     """
@@ -71,7 +77,7 @@ def _clock(device: torch.device) -> Callable[[], float]:
 
 
 def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds that a replay of `count` guesses at once takes."""
+    """Return the seconds of computing the gradients for `count` guesses at once, their distance, and the derivative of the distance."""
     x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
     return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
@@ -86,7 +92,7 @@ def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
 def _seconds(
     replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Return the seconds of a replay of (x, y), its distance from `update` and the derivative: the shortest of up to REPEATS replays."""
+    """Return the seconds of computing `replay(x, y)`, its distance from `update` and the derivative by x: the shortest of up to REPEATS."""
     distance, x = cosine_distance(update), x.clone().requires_grad_()
     times = []
     for _ in range(1 + REPEATS):  # the first is a warm-up

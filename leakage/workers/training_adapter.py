@@ -74,7 +74,17 @@ def train(
 
 
 def accuracy_of(card: Card, stage: Stage, device: torch.device) -> float:
-    """Return the accuracy of a checkpoint on all test pictures of its data set. Raises CheckpointError or PictureError."""
+    """Return the accuracy, 0 to 1, of a trained model on all test pictures of its data set.
+
+    Args:
+        card: the trained model.
+        stage: the weights, stored after a number of training rounds.
+        device: where to compute.
+
+    Raises:
+        CheckpointError: the weights are damaged.
+        PictureError: the data set is not on this machine.
+    """
     model = untrained(Part(id=card.model, fields=card.fields), card.image_shape, card.num_classes, seed=0)
     load_checkpoint(model, f"{card.id}@{stage.rounds}")
     return federated_training.accuracy(model.to(device), _tensors(datasets()[card.data].rows()).to(device))
@@ -111,9 +121,10 @@ def privacy(training: Training, pictures: int) -> TrainingPrivacy | None:
 
 
 def privacy_facts(training: Training, pictures: int) -> dict[str, Any] | None:
-    """Return the privacy budget of a training for its card; None if no protection promises one.
+    """Return the privacy budget of a training for its model card; None if no protection promises one.
 
-    The facts are epsilon as trained and as if the batches had been sampled, delta, the privacy unit, and the assumptions in words.
+    The keys: epsilon (as trained), epsilon_if_sampled (if batches had been drawn at random), delta, unit, uses, steps, rate (see
+    `TrainingPrivacy`), assumption and words (sentences). If the budget cannot be computed: epsilon (None) and words alone.
     """
     try:
         budget = privacy(training, pictures)

@@ -21,7 +21,7 @@ log = logging.getLogger("leakage")
 
 
 def options(commands: Any) -> None:
-    """Add both commands, with their options, to the commands of the program (an argparse subparsers action)."""
+    """Add the commands `train` and `train-attacker`, with their options, to `commands`, the subparsers action of argparse."""
     again = "train a model; with the same options again, an interrupted training goes on"
     _name_fields(commands.add_parser("train", help=again), Training)
     undo = "train a network to undo updates of one model with protections (Learning to Invert)"
@@ -89,7 +89,7 @@ def _part(words: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> bool | int | float | str:
-    """Parse a field's value as JSON, else take it as a word."""
+    """Return the value of a field that a text gives as JSON (bool or number), else the text."""
     try:
         value = json.loads(text)
     except ValueError:

@@ -163,7 +163,7 @@ def finish(
     commit: str,
     should_stop: Callable[[], bool],
 ) -> None:
-    """Write the last stage and the card of a training, with accuracies measured on the files in its folder, and remove its state.
+    """Write the final weights and the model card of a training, with an accuracy for each stored file of weights, and remove its state.
 
     Raises:
         StoppedError: `should_stop()` returned True. The training is not finished, and goes on here when it is started again.

@@ -64,14 +64,14 @@ def train(job: Job, device: torch.device) -> None:
 
 
 def measure_ranks(job: Job, _device: torch.device) -> None:
-    """Measure the ranks of a network, on one core, and finish the run."""
+    """Measure the ranks of a network's layers and of its gradient, on one core, and finish the run."""
     job.limit_time(job.run.experiment_as(Ranks).max_seconds)
     result = rank_job.perform(job.store, job.run, job.heartbeat)
     job.done(result, whole=result.whole)
 
 
 def train_attacker(job: Job, _device: torch.device) -> None:
-    """Train an attacker's network, with all cores while no other run is computed, and finish the run."""
+    """Train a network that undoes updates, with all cores while no other run is computed, and finish the run."""
     job.limit_time(job.run.experiment_as(InverterTraining).max_seconds)
     job.heartbeat.most = cores()
     result = inverter_job.perform(job.store, job.run, job.heartbeat)
