@@ -26,7 +26,10 @@ FLOOR = 0.01  # the error at which an entry has weight 1/2, as a fraction of the
 
 @dataclass(frozen=True)
 class DrawSums:
-    """Sums over the draws in which an entry was kept; each has the shape of the tensor."""
+    """Sums for each entry of a tensor, over the rounds (draws of MinMax sampling) in which the entry was sent.
+
+    For a sent v = g + C / g, |g| is the lower or the upper root (|v| -+ sqrt(v^2 - 4 C)) / 2; C is the draw's threshold.
+    """
 
     count: Tensor
     """In how many draws the entry was kept."""
@@ -39,21 +42,25 @@ class DrawSums:
     upper_squared: Tensor
     """The sum of the squared upper root."""
 
-    def means(self) -> tuple[Tensor, Tensor]:
-        """Return the mean lower root and the mean upper root; 0 for an entry that was never kept."""
+    def mean_roots(self) -> tuple[Tensor, Tensor]:
+        """Return the means, over the draws that kept an entry, of the two candidates for g: the lower and the upper root.
+
+        0 for an entry that was never kept.
+        """
         count = self.count.clamp(min=1)
         return self.lower / count, self.upper / count
 
-    def deviations(self) -> tuple[Tensor, Tensor]:
-        """Return the standard deviations of the lower and of the upper root over the draws."""
-        count, (lower, upper) = self.count.clamp(min=1), self.means()
+    def root_deviations(self) -> tuple[Tensor, Tensor]:
+        """Return the standard deviations, over the draws that kept an entry, of the lower and of the upper root of each entry."""
+        count, (lower, upper) = self.count.clamp(min=1), self.mean_roots()
         squares = (self.lower_squared / count - lower.square(), self.upper_squared / count - upper.square())
         return squares[0].clamp(min=0).sqrt(), squares[1].clamp(min=0).sqrt()
 
     def solve(self, rounds: int, *, rare: bool) -> tuple[Tensor, Tensor]:
         """Return an estimate of each entry of the gradient, and its error; an entry that was never kept is 0 with an infinite error.
 
-        After several draws the estimate is the mean of the likelier root. Let u be the upper and l the lower root. As u l = C, an entry of
+        What is sent for an entry g is v = g + C / g, so |g| is the upper root u or the lower root l of |g| + C / |g| = |v|; C is the draw's
+        threshold. After several draws the estimate is the mean of the likelier root. As u l = C, an entry of
         size u is kept with probability u / (u + l), an entry of size l with l / (u + l): being kept in n of N draws is evidence of
         (2 n - N) ln(u / l) for u. The true root hardly changes between draws: the relative deviations are evidence of
         (n - 1) ln(deviation of l / deviation of u) for u. After one draw the estimate is the lower root if `rare`, otherwise the entry as
@@ -63,7 +70,7 @@ class DrawSums:
             rounds: N, the number of draws.
             rare: whether most of the entries that a draw sends are smaller than sqrt(C).
         """
-        (lower, upper), (below, above) = self.means(), self.deviations()
+        (lower, upper), (below, above) = self.mean_roots(), self.root_deviations()
         size = [root.abs().clamp(min=TINY) for root in (lower, upper)]
         steady = [(deviation / root).clamp(min=STEADY) for deviation, root in zip((below, above), size, strict=True)]
         evidence = (2 * self.count - rounds) * (size[1] / size[0]).log() + (self.count - 1) * (steady[0] / steady[1]).log()
@@ -74,25 +81,28 @@ class DrawSums:
         return estimate, torch.where(self.count > 1, error, torch.where(self.count == 1, gap / 2, torch.inf))
 
     def estimate_from_counts(self, rounds: int, level: float) -> Tensor:
-        """Estimate the entries as sign sqrt(C p / (1 - p)), from the fraction p of the draws that kept them; 0 if never kept.
+        """Estimate each entry as sign sqrt(C p / (1 - p)), from the fraction p of the draws that kept it; 0 if never kept.
 
         Args:
             rounds: the number of draws.
-            level: the sum of sqrt(C) over the draws.
+            level: the sum over the draws of sqrt(C), where C is the threshold of a draw (`infer_threshold`).
         """
         fraction = (self.count / rounds).clamp(0.5 / rounds, 1 - 0.5 / rounds)
         return self.lower.sign() * level / rounds * (fraction / (1 - fraction)).sqrt()
 
 
 def infer_threshold(received: Params, most: int) -> Tensor:
-    """Return C of a draw that keeps at most `most` entries; 0 if every nonzero entry was sent unchanged."""
+    """Infer the threshold C of MinMax sampling from what a client sent, v = g + C / g; 0 if every nonzero entry was sent unchanged.
+
+    `most` is the largest number of entries that a client sends. C is () and follows from the smallest |v|.
+    """
     sizes = torch.cat([v.detach().flatten().double().abs() for v in received.values()])
     nonzero = sizes[sizes > 0]
     return (nonzero.min() / 2).square() if most <= len(nonzero) < len(sizes) else sizes.new_zeros(())
 
 
 def add_draw(received: Params, state: ClientState, most: int) -> ClientState:
-    """Return the state with this draw, which keeps at most `most` entries, added to its sums."""
+    """Return the attacker's state with what was received in a round, at most `most` entries, added to the sums (`DrawSums`)."""
     c = infer_threshold(received, most)
     after = {ROUNDS: torch.tensor(int(state.get(ROUNDS, 0)) + 1), LEVEL: state.get(LEVEL, 0) + c.sqrt()}
     for layer, v in received.items():
@@ -106,12 +116,12 @@ def add_draw(received: Params, state: ClientState, most: int) -> ClientState:
 
 
 def read_sums(state: ClientState, layer: str) -> DrawSums:
-    """Return the sums that the state holds for a tensor."""
+    """Return the sums over draws of the tensor `layer` in the attacker's state."""
     return DrawSums(**{part: state[sum_key(part, layer)] for part in DrawSums.__dataclass_fields__})
 
 
 def sum_key(part: str, layer: str) -> str:
-    """Return the key of a sum (a field of `DrawSums`) in the state."""
+    """Return the key in the attacker's state of a sum (`part` is a field of `DrawSums`) for the tensor `layer`."""
     return f"{NAME}.{part}.{layer}"
 
 

@@ -25,11 +25,11 @@ class PerExampleNoise(Defense):
     noise_multiplier: float
 
     def bound_at(self, step: int) -> float:
-        """Return the bound C_t in local step `step`, counted from 0."""
+        """Return the largest norm C_t of a picture's clipped gradient in local step `step`, counted from 0."""
         raise NotImplementedError
 
     def clip(self, g: Params, step: int) -> Params:
-        """Return the gradient of one picture, clipped."""
+        """Return the gradient `g` of one picture, clipped to the bound of the local step `step`."""
         raise NotImplementedError
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
@@ -42,7 +42,10 @@ class PerExampleNoise(Defense):
         return clip_each_example(client, self.id, self.clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return (z C / B)^2 for every entry, with C of this step in the first round; None where noise comes before the clipping."""
+        """Return the error variance (z C / B)^2 of every entry; None (unknown) where noise comes before the clipping.
+
+        z is the noise multiplier, C the bound of this local step in the first round, B the number of pictures.
+        """
         if incoming:
             return None
         return add_variance({}, received, (self.noise_multiplier * self.bound_at(received.step) / received.pictures) ** 2)

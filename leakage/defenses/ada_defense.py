@@ -111,7 +111,9 @@ class AdaDefense(Defense):
         return sent, carried
 
     def unit_and_eps(self, number: int) -> tuple[float, float]:
-        """Return (u, e) of round `number` (1 for the first), in which the client sends u * m / (sqrt(v) + e).
+        """Return the factor u and the constant e of round `number` (1 for the first), in which the client sends u * m / (sqrt(v) + e).
+
+        m and v are Adam's first and second moment of the update.
 
         >>> unit, eps = AdaDefense(variant=CODE).unit_and_eps(1)
         >>> f"{unit * 0.1 / 0.001**0.5:.3g} {eps / 0.001**0.5:.3g}"  # sends 0.001 g / (|g| + 3.16e-7)
@@ -127,11 +129,11 @@ class AdaDefense(Defense):
     def invert_update(self, sent: Params, state: ClientState) -> tuple[Params, Params]:
         """Compute the gradient from what the client sent, and the largest error of each entry.
 
-        s = sent / u = (a + b g) / (sqrt(c + d g^2) + e); a and c are the moments without this round, b and d the weights of the new
-        gradient. If the second moment was 0, |g| = e |s| / (b - sqrt(d) |s|); if |s| was rounded to b / sqrt(d), the entry is lost: it
-        gets the nearest number below and an infinite error. Otherwise g is a root of (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0,
-        solved repeatedly with s (1 + e / sqrt(c + d g^2)) to allow for e; of several roots that fit, the root nearest to the last
-        gradient. Computed in float64.
+        s = sent / u = (a + b g) / (sqrt(c + d g^2) + e), with u and e from `unit_and_eps`; a and c are the parts of the first and second
+        moment from earlier rounds, b and d the weights of the new gradient g and of g^2. If the second moment was 0, |g| = e |s| / (b -
+        sqrt(d) |s|); if |s| was rounded to b / sqrt(d), the entry is lost: it gets the nearest number below and an infinite error.
+        Otherwise g is a root of (b^2 - s^2 d) g^2 + 2 a b g + a^2 - s^2 c = 0, solved repeatedly with s (1 + e / sqrt(c + d g^2)) to allow
+        for e; of several roots that fit, the root nearest to the last gradient. Computed in float64.
 
         Args:
             sent: what arrived.
@@ -164,7 +166,10 @@ class AdaDefense(Defense):
         return gradient, errors
 
     def weigh_entries(self, sent: Params, state: ClientState) -> Params:
-        """Return the weight of each computed entry: 1 / (error^2 + floor^2), divided by the median, at most MOST."""
+        """Return the weight of each computed entry in the attacker's distance: 1 / (error^2 + floor^2) over its median, at most MOST.
+
+        The floor is FLOOR times the root mean square of the computed gradient.
+        """
         gradient, errors = self.invert_update(sent, state)
         usual = torch.cat([g.flatten() for g in gradient.values()]).square().mean().sqrt()
         weight = {name: 1 / (error.square() + (FLOOR * usual).square()) for name, error in errors.items()}
@@ -186,14 +191,21 @@ class AdaDefense(Defense):
         return carried
 
     def _solve_first(self, s: Tensor, eps: float, rounding: float) -> tuple[Tensor, Tensor]:
-        """Return the gradient of entries that had the second moment 0 before this round, and a mask of sizes lost by rounding."""
+        """Return the gradient of entries that had the second moment 0 before this round, and a mask of entries lost by rounding.
+
+        s is what was sent, divided by u of `unit_and_eps`; `eps` is e, and `rounding` the relative precision of what was sent.
+        """
         new = math.sqrt(self._new)
         fraction = s * new / (1 - self.beta1)
         gap = 1 - fraction.abs()
         return eps / new * fraction / gap.clamp(min=rounding / 2), gap <= 0
 
     def _solve_later(self, s: Tensor, a: Tensor, before: Tensor, eps: float, last: Tensor) -> Tensor:
-        """Return the gradient of entries with a second moment `before` other than 0; of several roots that fit, the nearest to `last`."""
+        """Return the gradient of entries with a second moment `before` other than 0; of several roots that fit, the nearest to `last`.
+
+        s is what was sent, divided by u of `unit_and_eps`, `eps` is e, a is beta1 times the first moment before this round, and `last` the
+        gradient of the last round.
+        """
         b = 1 - self.beta1
         c = before * self.beta2 if self.rule == "adam" else before
         fits = list[tuple[Tensor, Tensor]]()
@@ -213,7 +225,10 @@ class AdaDefense(Defense):
         return torch.stack([g for g, _ in fits]).gather(0, far.argmin(0, keepdim=True))[0]
 
     def _ratio(self, g: Tensor, a: Tensor, before: Tensor, eps: float) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Return (a + b g) / (sqrt(v) + e), and its derivatives by g, by a and by the second moment before this round, for each entry."""
+        """Return m / (sqrt(v) + e) for the gradient g, and its derivatives by g, by a and by `before`, for each entry.
+
+        m = a + (1 - beta1) g is the first moment, v the second moment after this round, `before` the second moment before it.
+        """
         return _derivatives(lambda g, a, v: (a + (1 - self.beta1) * g) / (_root(self._second(v, g)) + eps), g, a, before)
 
     # ------------------------------------------------------------ parts

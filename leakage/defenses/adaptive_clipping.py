@@ -65,6 +65,11 @@ class AdaptiveClipping(Defense):
         }
 
     def next_bound(self, bound: float, bit: float) -> float:
-        """Return C of the next round, limited to numbers that a float32 can hold."""
+        """Return the norm C to which updates are clipped in the next round, in [1e-12, 1e12].
+
+        Args:
+            bound: C of this round.
+            bit: the noisy bit that says whether the update of this round had at most the norm C.
+        """
         factor = torch.tensor(-self.rate * (bit - self.quantile), dtype=torch.float64).exp()
         return float((bound * factor).clamp(1e-12, 1e12))

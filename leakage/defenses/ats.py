@@ -56,7 +56,7 @@ class ATS(Defense):
         return send
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """Return the incoming errors: the gradient is exactly that of the changed pictures, which a search finds."""
+        """Return the incoming error variances unchanged: the gradient is exactly that of the changed pictures, which a search finds."""
         return incoming
 
     def transform(self, x: Tensor, rng: torch.Generator) -> Tensor:

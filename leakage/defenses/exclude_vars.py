@@ -41,7 +41,7 @@ class ExcludeVars(Defense):
         return change_update(client, self.zero_excluded)
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """Return the incoming errors of the tensors that are sent; the defense adds none."""
+        """Return the incoming error variances of the tensors that are sent; the defense adds no errors."""
         excluded = tensors_named(self.names, received.update)
         return {name: variance for name, variance in incoming.items() if name not in excluded}
 

@@ -78,13 +78,16 @@ class FedKL(Defense):
         }
 
     def mean_scales(self, model: nn.Module) -> Params:
-        """Return every gamma and beta (C,) filled with their common mean over keys and locks, under the names of their buffers."""
+        """Return gamma and beta (C,) of every BatchNorm, filled with their common mean over keys and locks, by the names of their buffers.
+
+        gamma and beta are the secret scale and shift that the client computes from its keys.
+        """
         rng = generator(0)
         mean = float(torch.stack([self._draw_scales(1000, rng) for _ in range(100)]).mean())
         return _fill_scales(model, lambda channels: torch.full((channels,), mean))
 
     def draw_secret(self, model: nn.Module, rng: torch.Generator) -> Params:
-        """Draw the gamma and beta (C,) of every BatchNorm, under the names of their buffers."""
+        """Draw the client's secret: scale gamma and shift beta (C,) of every BatchNorm, by the names of their buffers."""
         return _fill_scales(model, lambda channels: self._draw_scales(channels, rng))
 
     def _draw_scales(self, channels: int, rng: torch.Generator) -> Tensor:
@@ -95,6 +98,9 @@ class FedKL(Defense):
 
 
 def _fill_scales(model: nn.Module, values: Callable[[int], Tensor]) -> Params:
-    """Call `values` with the number of channels for every gamma and beta; return the results under the names of their buffers."""
+    """Return values for the scale and the shift of every BatchNorm, by the names of their buffers.
+
+    `values` computes the values (C,) of one buffer from the number of channels C.
+    """
     locked = [(name, layer.num_features) for name, layer in model.named_modules() if isinstance(layer, Locked)]
     return {f"{name}.{part}": values(channels) for name, channels in locked for part in ("weight", "bias")}

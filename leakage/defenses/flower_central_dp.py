@@ -45,7 +45,7 @@ class FlowerCentralDP(Defense):
         return change_update(client, self.clip)
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return the errors that came in; None where the client clips an update that is already noisy."""
+        """Return the incoming error variances unchanged; None (unknown) where the client clips an update that is already noisy."""
         return None if incoming and self.clipping == CLIENT else incoming
 
     def clip(self, update: Params) -> Params:

@@ -58,7 +58,7 @@ class FlowerLocalDP(Defense):
         return change_update(client, lambda update: clip_by_norm(update, self.clipping_norm))
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return s^2 for every entry; None where the update is noisy before it is clipped."""
+        """Return the error variance of every entry, that of the noise; None (unknown) where the update is noisy before it is clipped."""
         return None if incoming else add_variance({}, received, self.deviation**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:

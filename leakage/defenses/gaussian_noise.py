@@ -36,7 +36,7 @@ class GaussianNoise(Defense):
         return change_tensors_at_random(client, step_rng, "gaussian_noise", noisy)
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """Return the incoming variances plus that of the noise, scale^2, in every entry."""
+        """Return the incoming error variances plus that of the noise, scale^2, in every entry."""
         return add_variance(incoming, received, self.scale**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:

@@ -37,7 +37,7 @@ class LaplacianNoise(Defense):
         return change_tensors_at_random(client, step_rng, "laplacian_noise", noisy)
 
     def errors(self, incoming: Params, received: Received) -> Params:
-        """Return the incoming variances plus that of the noise, 2 scale^2, in every entry."""
+        """Return the incoming error variances plus that of the noise, 2 scale^2, in every entry."""
         return add_variance(incoming, received, 2 * self.scale**2)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:

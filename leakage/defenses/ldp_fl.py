@@ -39,7 +39,7 @@ class LDPFL(Defense):
 
     @property
     def certainty(self) -> float:
-        """The number t = tanh(eps / 2)."""
+        """The number t = tanh(eps / 2): what is sent exceeds the center with probability 1/2 + t (v - center) / (2 radius), v the entry."""
         return math.tanh(self.epsilon / 2)
 
     def defend(self, client: Client, model: nn.Module, step_rng: StepRng) -> Client:
@@ -54,9 +54,10 @@ class LDPFL(Defense):
         return {**super().strategies(), "average the rounds": replace(mean, description=description, surrogate=self.surrogate)}
 
     def _of_one_round(self, _incoming: Params, received: Received) -> Params | None:
-        """Return the variance (r / t)^2 - (v - c)^2 of one round, as the mean over each tensor; None after one round.
+        """Estimate the error variance of one round, (r / t)^2 - (v - c)^2, as the mean over each tensor; None (unknown) after one round.
 
-        The mean m of R rounds has E (m - c)^2 = (v - c)^2 + ((r / t)^2 - (v - c)^2) / R. For R > 1, (v - c)^2 follows from this.
+        v is the clamped entry, c `center`, r `radius` and t `certainty`. The mean m of R rounds has E (m - c)^2 = (v - c)^2 + ((r / t)^2 -
+        (v - c)^2) / R. For R > 1, (v - c)^2 follows from this.
         """
         rounds = int(received.state.get("ldp_fl.rounds", 0)) + 1
         if rounds == 1:
@@ -72,11 +73,14 @@ class LDPFL(Defense):
         return f"all that one phone holds, every number counted (for one number alone it is {self.epsilon:g})"
 
     def clamp(self, g: Tensor) -> Tensor:
-        """Return the entries, clamped to [c - r, c + r]."""
+        """Return the entries, clamped to [center - radius, center + radius]."""
         return g.clamp(self.center - self.radius, self.center + self.radius)
 
     def randomize(self, g: Tensor, rng: torch.Generator) -> Tensor:
-        """Replace every entry at random by one of the two numbers; the derivative is that of the clamped entry."""
+        """Replace every entry at random by center + radius / t or center - radius / t, with the clamped entry as the mean.
+
+        t is `certainty`. The derivative is that of the clamped entry.
+        """
         v = self.clamp(g)
         probability = 0.5 + self.certainty * (v.detach() - self.center) / (2 * self.radius)
         sign = torch.where(torch.rand(g.shape, generator=rng).to(g) < probability, 1.0, -1.0).to(g)

@@ -67,7 +67,10 @@ class LowPrecision(Defense):
         }
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return {} (no errors) for an exact gradient rounded to the nearest; None (unknown) otherwise."""
+        """Return the error variances: {} (no errors) for an exact gradient rounded to the nearest, None (unknown) otherwise.
+
+        The attacker imitates rounding to the nearest exactly.
+        """
         return None if incoming or self.rounding == "stochastic" else {}
 
     def _of_the_mean(self, incoming: Params, received: Received) -> Params | None:
@@ -90,7 +93,7 @@ class LowPrecision(Defense):
         return {name: levels[name].square() * f * (1 - f) / (rounds - 1) for name, f in up.items()}
 
     def _step(self, g: Tensor) -> Tensor:
-        """Return the distance from each 16-bit number to the next."""
+        """Return for each entry, a 16-bit number, the distance to the 16-bit number of the next larger size."""
         kind = torch.finfo(FLOATS[self.number])
         return 2.0 ** g.abs().clamp(min=kind.smallest_normal).log2().floor() * kind.eps
 
@@ -115,5 +118,5 @@ class LowPrecision(Defense):
 
 
 def _level(g: Tensor) -> Tensor:
-    """Return the distance between two levels of int8."""
+    """Return the distance () between two neighboring values that int8 can represent, for the tensor g: max|g| / 127."""
     return g.abs().max().clamp(min=torch.finfo(g.dtype).tiny) / LEVELS

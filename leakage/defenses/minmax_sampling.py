@@ -97,11 +97,19 @@ class MinMaxSampling(Defense):
     # ------------------------------------------------------------ the attackers
 
     def invert_draws(self, received: Params, state: ClientState) -> Params:
-        """Compute the gradient from what was received now and in earlier rounds; 0 for an entry that was never sent."""
+        """Estimate the gradient from the entries that arrived in this and in earlier rounds; 0 for an entry that was never sent.
+
+        Args:
+            received: what arrived in this round.
+            state: sums over what arrived in earlier rounds (`DrawSums`); it is not changed.
+        """
         return {layer: g.to(received[layer]) for layer, (g, _) in self._roots(received, state).items()}
 
     def weigh_entries(self, received: Params, state: ClientState) -> Params:
-        """Return the weight of each entry, 1 / (1 + (error / floor)^2); the floor is FLOOR times the gradient's root mean square."""
+        """Return the weight of each entry in the attacker's distance, 1 / (1 + (error / floor)^2), from the error of its estimate.
+
+        The floor is FLOOR times the root mean square of the estimated gradient.
+        """
         roots = self._roots(received, state)
         floor = FLOOR * torch.cat([g.flatten() for g, _ in roots.values()]).square().mean().sqrt().clamp(min=TINY)
         return {layer: (1 / (1 + (error / floor).square())).to(received[layer]) for layer, (_, error) in roots.items()}
@@ -121,7 +129,7 @@ class MinMaxSampling(Defense):
         }
 
     def _weigh_sent(self, received: Params, state: ClientState) -> Params:
-        """Return weight 1 for an entry that was sent in any round, 0 for the others."""
+        """Return the weight of each entry in the attacker's distance: 1 for an entry that was sent in any round, 0 for the others."""
         after = self._add_draw(received, state)
         return {layer: (read_sums(after, layer).count > 0).to(v) for layer, v in received.items()}
 
@@ -137,7 +145,7 @@ class MinMaxSampling(Defense):
     # ------------------------------------------------------------ the draw
 
     def count(self, update: Params) -> int:
-        """Return how many entries are sent."""
+        """Return how many entries of an update are sent: the fraction `ratio`, at least 1."""
         return max(1, int(self.ratio * sum(g.numel() for g in update.values())))
 
     def sample(self, update: Params, rng: torch.Generator) -> Params:

@@ -91,7 +91,7 @@ class Outpost(Defense):
         return result
 
     def _noise_masks(self, fisher: Params) -> dict[str, Tensor]:
-        """Return masks of the shapes of `fisher` that mark the largest phi % of all its entries."""
+        """Return masks of the entries that get noise: the largest `phi` percent of all entries of the Fisher information `fisher`."""
         every = torch.cat([value.flatten() for value in fisher.values()])
         below = every.numel() - math.ceil(self.phi / 100 * every.numel())
         if below == every.numel():
@@ -110,5 +110,5 @@ def count_zeros(update: Params) -> int:
 
 
 def risk(weight: Tensor) -> float:
-    """Return min(Var, 1) of a tensor's entries; 0 for a tensor with a single entry."""
+    """Return the risk of a parameter tensor, which scales its noise: min(variance of its entries, 1); 0 for a single entry."""
     return min(float(weight.detach().var()), 1.0) if weight.numel() > 1 else 0.0

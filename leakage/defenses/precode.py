@@ -118,7 +118,7 @@ class Precode(Defense):
 
 
 def _zero_noise(model: nn.Module) -> Params:
-    """Return zeros for the gate's noise, under the name of its buffer."""
+    """Return zeros for the noise eps of the inserted layer (`Bottleneck`), by the name of its buffer."""
     return {f"{name}.eps": torch.zeros_like(layer.eps) for name, layer in model.named_modules() if isinstance(layer, Bottleneck)}
 
 
@@ -128,7 +128,7 @@ def _weigh_before_gate(received: Params, _state: ClientState) -> Params:
 
 
 def names_before_gate(names: Iterable[str]) -> list[str]:
-    """Return the names of the tensors before the gate; `names` are those of an update, in the model's order.
+    """Return the names of the tensors before the inserted layer (`Bottleneck`); `names` are those of an update, in the model's order.
 
     >>> names_before_gate(["linear1.weight", "linear1.bias", "bottleneck.encode.weight", "linear.weight"])
     ['linear1.weight', 'linear1.bias']

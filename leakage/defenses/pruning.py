@@ -102,7 +102,7 @@ class Pruning(Defense):
         }
 
     def errors(self, incoming: Params, received: Received) -> Params | None:
-        """Return the incoming errors of the entries that arrived; the defense adds none.
+        """Return the incoming error variances of the entries that arrived; the defense adds no errors.
 
         None (unknown) for several gradients, after feedback, and if the largest of noisy entries were kept, because their noise is
         larger than usual.
@@ -113,7 +113,7 @@ class Pruning(Defense):
         return {name: variance * arrived[name] for name, variance in incoming.items()}
 
     def slack(self, received: Params) -> Params:
-        """Return how far each entry can be from the received entry.
+        """Return how far each entry of the gradient can be from the received entry.
 
         0 for an entry that arrived; otherwise the smallest magnitude that arrived, or infinity with scope "random".
         """
@@ -168,5 +168,5 @@ class Pruning(Defense):
 
 
 def _collected(received: Params, state: ClientState) -> Params:
-    """Return the value of each entry that arrived last; 0 for an entry that never arrived."""
+    """Return for each entry the value other than 0 that arrived last, now or in an earlier round; 0 for an entry that never arrived."""
     return {name: torch.where(g != 0, g, state.get(LATEST + name, torch.zeros_like(g))) for name, g in received.items()}

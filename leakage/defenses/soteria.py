@@ -83,7 +83,7 @@ class Soteria(Defense):
 
 
 def _last_weight(received: Params) -> str:
-    """Return the name of the last linear layer's weight, without the number of a client."""
+    """Return the name of the last linear layer's weight in an update; tensors of single clients, such as "1/name", are passed over."""
     return [name for name, g in received.items() if g.dim() == 2 and OF not in name][-1]
 
 

@@ -92,12 +92,12 @@ class SVTPrivacy(Defense):
         return "all that one phone holds, as FLARE counts it, if every change is limited to gamma"
 
     def count(self, entries: int) -> int:
-        """Return the largest number of `entries` that are sent."""
+        """Return how many of `entries` entries are sent at most: the fraction `fraction`, rounded up."""
         return min(math.ceil(entries * self.fraction), entries)
 
     @property
     def limit(self) -> float:
-        """The largest number that is sent with noise."""
+        """The limit gamma * steps, to which an entry with noise is clamped."""
         return self.gamma * self.steps
 
     def filter_update(self, update: Params, rng: torch.Generator) -> Params:
@@ -120,9 +120,10 @@ class SVTPrivacy(Defense):
         return result
 
     def test_entries(self, u: Tensor, rng: torch.Generator) -> Tensor:
-        """Return the indices of the entries u (N,) that pass the test until n or more have passed.
+        """Return the indices of the entries u (N,) that pass a noisy test of their size until n = `count(N)` or more have passed.
 
-        An entry passes each test with the same probability p, so it passes first in test 1 + floor(ln U / ln(1 - p)), U ~ U(0, 1).
+        All entries are tested repeatedly against one noisy threshold. An entry passes each test with the same probability p, so it passes
+        first in test 1 + floor(ln U / ln(1 - p)), U ~ U(0, 1).
         """
         number = self.count(len(u))
         threshold = self.tau + laplace(1, 2 * self.gamma / self.epsilon, rng)
@@ -132,7 +133,10 @@ class SVTPrivacy(Defense):
         return (first <= first.kthvalue(number).values).nonzero().flatten()
 
     def mean_sent(self, g: Tensor) -> Tensor:
-        """Return the mean over the noise of what is sent for each entry: -l + the integral of P(g + noise > t) from -l to l."""
+        """Return the mean over the noise of clip(g + noise, -l, l), which is sent for each entry g; l is `limit`.
+
+        The mean is -l + the integral of P(g + noise > t) for t from -l to l.
+        """
         limit, scale = self.limit, 2 * self.limit / self.noise_var
 
         def integral(s: Tensor) -> Tensor:
@@ -170,6 +174,6 @@ def laplace(count: int, scale: float, rng: torch.Generator) -> Tensor:
 
 
 def tail(x: Tensor, scale: float) -> Tensor:
-    """Return the probability that Laplacian noise of this scale is at least x."""
+    """Return the probability that Laplacian noise of this scale is at least x, for each entry of x."""
     near = (-x.abs() / scale).exp() / 2
     return torch.where(x >= 0, near, 1 - near)
