@@ -15,7 +15,8 @@ class AccountantError(RuntimeError):
 def epsilon(noise_multiplier: float, steps: int, *, delta: float = DELTA, sample_rate: float = 1.0) -> float:
     """Return an upper bound on the epsilon of (epsilon, delta)-differential privacy after `steps` noisy sums.
 
-    This is local privacy, for each upload: it bounds what the server that receives the sums learns about one picture, present or absent.
+    This is local privacy, for each sent update: it bounds what the server that receives the sums learns about one picture, present or
+    absent.
     The part of the picture in each sum has at most norm C, and the noise is N(0, (z C)^2) with z = `noise_multiplier`. It is not the
     central epsilon of a training, which protects only what leaves the server and which random sampling (sample_rate < 1) makes smaller.
     Exchanging one picture for another counts as `epsilon(z / 2, steps)`. With sample_rate 1, T sums reveal exactly as much as one

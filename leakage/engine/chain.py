@@ -71,7 +71,7 @@ def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> Chain:
 
 
 def is_last(recorded: Computation, number: int) -> bool:
-    """Return whether a value is the logits, or the single output z of the logits (0, z)."""
+    """Return whether value `number` of a forward pass is the logits, or the single output z of the logits (0, z)."""
     value, logits = recorded.value(number), recorded.logits.detach()
     single = value.dim() == 2 and value.shape[1] == 1 and logits.shape[1] == 2
     return number == recorded.last or (single and torch.equal(logits, torch.cat([torch.zeros_like(value), value], 1)))
@@ -115,7 +115,7 @@ class _Reader:
         return layers
 
     def with_step(self, layers: list[ChainLayer], number: int, reader: int) -> list[ChainLayer]:
-        """Return `layers` extended by step `reader`, which reads value `number` behind them. Raises NoChainError.
+        """Return `layers` extended by the step of number `reader`, which takes their output, value `number`. Raises NoChainError.
 
         The step becomes a layer of its own, or the norm or activation of the last layer; a step that only reshapes is left out.
         """
@@ -155,10 +155,10 @@ class _Reader:
         return Norm(name, module) if name and isinstance(module, nn.BatchNorm2d) and _stored(module) else None
 
     def block(self, number: int, readers: Sequence[int]) -> tuple[ChainLayer, int]:
-        """Return the residual block that value `number` enters, and the number of the block's value.
+        """Return the residual block that value `number` enters, and the number of the block's output. Raises NoChainError.
 
-        In the block, `readers` begin two branches, convolutions and a skip; the block adds the outputs of both branches.
-        Raises NoChainError.
+        Two steps have that value as input (their numbers are `readers`). They begin the branches of the block, convolutions and a skip, and
+        the block adds the outputs of both branches.
         """
         branches = sorted((self.branch(reader) for reader in readers), key=len, reverse=True)
         shape, join = tuple(self.recorded.value(number).shape[1:]), self.recorded.steps[branches[0][-1] - 1]
@@ -227,7 +227,7 @@ def _mean(step: Step, shape: tuple[int, ...]) -> ChainLayer | None:
 
 
 def _check(model: nn.Module, recorded: Computation, layers: Sequence[ChainLayer], pixels: PixelMap) -> None:
-    """Raise NoChainError unless each layer is used once and the layers reproduce the model's outputs on the probes."""
+    """Raise NoChainError unless each layer is used once and the layers reproduce the model's outputs on random pictures (`probes`)."""
     names = [part.name for layer in layers for part in layer.weighted]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise NoChainError(f"{twice} (used {names.count(twice)} times)")

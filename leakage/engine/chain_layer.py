@@ -221,7 +221,7 @@ class ChainLayer:
     def input_gradient(self, weights: Params, k: Tensor) -> Tensor:
         """Return dL/dx (of shape x) = W^T k, given k = dL/dz (of shape z).
 
-        Entries that fall on the padding are left out. A residual block has no single W: the method does not apply to it.
+        Entries that fall on the padding are left out. The method must not be called on a residual block, which has no single W.
         """
         if self.is_mean:
             return self._spread(k)
@@ -233,11 +233,14 @@ class ChainLayer:
         return F.conv_transpose2d(k[None], weight, stride=self.stride, padding=self.padding, output_padding=missed)[0]
 
     def shortest(self, z: Tensor) -> Tensor:
-        """Return the x of smallest norm that a mean maps to z: each pixel is the mean of its square; pixels outside all squares are 0."""
+        """Return the input x of smallest norm for which a layer that averages pixels gives z.
+
+        Each pixel gets the value of the square of pixels that it is averaged with; pixels outside all squares are 0.
+        """
         return self._spread(z) * (self.size**2 if len(self.z) == 3 else prod(self.x[1:]))
 
     def _spread(self, k: Tensor) -> Tensor:
-        """Return k (of shape z) spread evenly over the pixels of each mean, (of shape x): the transpose of the mean, applied to k."""
+        """Return the transpose of a layer that averages pixels, applied to k: (shape z) -> (shape x), k spread evenly over the pixels."""
         if len(self.z) == 1:
             return (k / prod(self.x[1:])).view(-1, 1, 1).expand(self.x).clone()
         spread = k.repeat_interleave(self.size, 1).repeat_interleave(self.size, 2) / self.size**2

@@ -207,10 +207,10 @@ class Defense(Plugin, DefenseDeclarations):
         return None
 
     def pure_epsilon(self, entries: int) -> float | None:
-        """Return the epsilon of one upload, where the defense promises differential privacy with delta 0.
+        """Return the epsilon of one sent update, where the defense promises differential privacy with delta 0.
 
         Args:
-            entries: how many numbers are uploaded.
+            entries: how many numbers are sent.
 
         Returns:
             Epsilon; infinite where the promise is not kept, None without a promise.

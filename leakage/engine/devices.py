@@ -80,7 +80,7 @@ def differentiable() -> Iterator[None]:
 
 
 def run_exactly(moments: Iterator[T]) -> Iterator[T]:
-    """Yield the same moments, each computed in `exact_arithmetic`; between two moments the caller's settings hold."""
+    """Yield the values of `moments`, each computed in `exact_arithmetic`; between two values the caller's settings hold."""
     while True:
         with exact_arithmetic():
             moment = next(moments, None)

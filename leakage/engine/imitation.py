@@ -110,7 +110,9 @@ class Imitation:
         return entry_weights
 
     def accomplice_state(self, model: nn.Module, weights: Params) -> ClientState:
-        """Return the accomplice's gradient at these weights, as entries of a client's state; {} where no strategy uses an accomplice.
+        """Return the gradient of an accomplice (another client that colludes with the attacker) at these weights, as a client's state.
+
+        The state is {} where no strategy uses an accomplice.
 
         Args:
             model: the model of the attacked round.

@@ -107,7 +107,7 @@ class Inverter:
 
     @torch.no_grad()
     def answers(self, features: Tensor) -> Tensor:
-        """Return the pictures (N, B, C, H, W) for features (N, m)."""
+        """Return the pictures (N, B, C, H, W) that the network gives for N updates with these features (N, m)."""
         x: Tensor = self.network((features - self.mean) / self.spread)
         return x.view(-1, *self.shape.pictures)
 
@@ -127,7 +127,7 @@ def closest_order(answers: Tensor, truth: Tensor) -> Tensor:
 
 
 def least_error(answers: Tensor, truth: Tensor) -> Tensor:
-    """Return the mean squared errors (N, B) of N answers (N, B, C, H, W), with the true pictures in the order that makes them least.
+    """Return the mean squared errors (N, B) of N batches of guesses, with the true pictures in the order that makes their sum least.
 
     The order of pictures in a batch is unknown. It is found as the assignment of least cost (Kuhn 1955, "Hungarian").
     """
@@ -137,12 +137,12 @@ def least_error(answers: Tensor, truth: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How an inverter is trained.
+    """How an inverter (a network that turns updates into pictures) is trained.
 
     Args:
-        epochs: passes through the examples
-        rate: Adam's initial step size
-        batch: examples per step
+        epochs: passes through the training examples
+        rate: Adam's initial learning rate
+        batch: training examples per step
     """
 
     epochs: int
@@ -166,14 +166,14 @@ class Epoch:
 def learn(
     shape: Shape, features: Tensor, pictures: Tensor, recipe: Recipe, should_stop: Callable[[], bool] = lambda: False
 ) -> Iterator[Epoch | Params]:
-    """Train an inverter; yield an Epoch after each epoch and at the end the state for `Inverter`.
+    """Train a network that turns updates into pictures; yield an Epoch after each epoch and at the end the state for `Inverter`.
 
-    The optimizer is Adam with a rate that falls along a cosine; the loss is the error for the best order of the pictures.
+    The optimizer is Adam with a learning rate that falls along a cosine; the loss is the error for the best order of the pictures.
 
     Args:
-        shape: sizes of the inverter.
-        features: (N, m).
-        pictures: (N, B, C, H, W).
+        shape: sizes of the network.
+        features: the features (`Shape.project`) of N example updates, (N, m).
+        pictures: the batch of pictures behind each of these updates, (N, B, C, H, W).
         recipe: how to train.
         should_stop: called before each step.
 

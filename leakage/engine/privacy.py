@@ -13,14 +13,14 @@ COUNTED = "every noisy sum in which a picture takes part is counted, none is lef
 
 @dataclass(frozen=True)
 class PrivacyBudget:
-    """The (epsilon, delta) of differential privacy of one client's uploads, by the first protection that has a guarantee.
+    """The (epsilon, delta) of differential privacy of all updates that one client sends, by the first protection that has a guarantee.
 
     Args:
         epsilon: an upper bound of the budget; infinite where nothing is bounded or the bound is above 200; None where the package that
             computes it (opacus) is not installed
         delta: the probability with which the guarantee may fail
         unit: what the guarantee protects, and on what that depends: "one picture, present or absent"
-        uses: the number of noisy sums that the budget adds up
+        uses: how often noise is added, over which the budget adds up: in each local step, or once per round for a sent update
         assumption: what the guarantee assumes; the reason where epsilon is None
     """
 

@@ -92,7 +92,7 @@ class Protocol(Plugin, ProtocolDeclarations):
             seen: the round in which it was sent.
 
         Returns:
-            The gradient, of the same names and shapes; here that of `to_gradient`.
+            The gradient, of the same names and shapes; by default that of `to_gradient`.
         """
         return self.to_gradient(update, seen)
 
@@ -103,7 +103,7 @@ class Protocol(Plugin, ProtocolDeclarations):
             seen: the round.
 
         Returns:
-            The state; here the state before the round.
+            The state; by default the state before the round.
         """
         return seen.state
 
@@ -114,7 +114,7 @@ class Protocol(Plugin, ProtocolDeclarations):
             seen: the round.
 
         Returns:
-            Weights by parameter; here the weights that the server sends next.
+            Weights by parameter; by default the weights that the server sends next.
         """
         return self.server_update(seen)
 
@@ -125,6 +125,6 @@ class Protocol(Plugin, ProtocolDeclarations):
             seen: the round.
 
         Returns:
-            Weights by parameter; here weights plus update, for an update that is a difference of weights.
+            Weights by parameter; by default weights plus update, for an update that is a difference of weights.
         """
         return {name: weight + seen.update[name] for name, weight in seen.weights.items()}

@@ -16,7 +16,7 @@ def rehearsed_client(federation: Federation, model: nn.Module, gradients: Params
         federation: the protocol and the protections of the client
         model: the model that the client received
         gradients: name -> (G, ...), one row for each picture; picture number y has row y modulo G
-        received: the update that arrived, for protections that the attacker rehearses by what the update shows
+        received: the update that arrived; a protection may repeat choices that it shows (`Defense.rehearse`)
         seed: of the protections' random numbers
 
     Returns:

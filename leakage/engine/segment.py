@@ -36,7 +36,7 @@ Search = Generator[float, None, T]  # yields the norm of the residuals at every 
 
 @dataclass(frozen=True)
 class Segment:
-    """Consecutive layers, the lowest first, and what is known of the output of the uppermost layer."""
+    """Consecutive layers of a network, from the input's side, with the known output z of the last of them and dL/dz."""
 
     layers: tuple[ChainLayer, ...]
     z: Tensor
@@ -79,7 +79,8 @@ class Segment:
     def residuals(self, weights: Params, gradient: Params, soft: float = 0.0) -> Callable[[Tensor], Tensor]:
         """Return a function of x (n,) that computes the residuals of all equations.
 
-        The residuals of z and of each parameter are divided by the norm of their right side. `soft` as in `ChainLayer.activate`.
+        The equations are: the layers' output for x is z, and the parameters' gradients are those received. The residuals of each equation
+        are divided by the norm of its right-hand side. `soft` as in `ChainLayer.activate`.
         """
         parameters = {name: weights[name] for name in self.parameters(gradient)}
         entries = self.known.flatten().nonzero().flatten()
@@ -96,7 +97,7 @@ class Segment:
         return of
 
     def off(self, weights: Params, gradient: Params, x: Tensor) -> float:
-        """Return the norm of the residuals of all equations at x."""
+        """Return the norm of the relative residuals of all equations (`residuals`) at the input x."""
         return float(self.residuals(weights, gradient)(x.flatten()).norm())
 
     def input_gradient(self, weights: Params, x: Tensor) -> Tensor:
@@ -109,7 +110,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Found:
-    """The result of a search for the input of a segment."""
+    """The input of a segment of layers that Gauss-Newton steps found, and how well the equations determine it."""
 
     x: Tensor
     """The input that was found, (n,)."""
@@ -122,7 +123,7 @@ class Found:
 
 
 def solve_segment(segment: Segment, weights: Params, gradient: Params, start: Tensor) -> Search[Solved]:
-    """Solve all equations of a segment for its input x by Gauss-Newton steps.
+    """Solve the equations of a segment's output and gradients (`Segment.residuals`) for its input x by Gauss-Newton steps.
 
     The kinks of ReLU and LeakyReLU can stop a descent early. Where that happened, the search begins again at `start` with smoothed
     activations, and follows the solution while the activations become sharp again; PACES lists the schedules that are tried.

@@ -16,7 +16,7 @@ RETRY = re.compile(r"~\d{1,4}$")  # stub.js asks for the same folder under anoth
 
 @dataclass(frozen=True)
 class Scripts:
-    """All modules by their names below a folder, and a hash over names and contents."""
+    """All JavaScript modules, by their paths below a folder, and a version: a hash over paths and contents."""
 
     files: dict[str, bytes]
     version: str
@@ -26,7 +26,7 @@ class Scripts:
         return f"{base}{ROUTE}/{self.version}"
 
     def find(self, version: str, name: str) -> bytes | None:
-        """Return a module; None if the version is another or if there is no such module."""
+        """Return the text of a module; None if `version` is not that of these scripts, or if there is no such module."""
         return self.files.get(name) if RETRY.sub("", version) == self.version else None
 
     def closure(self, name: str) -> list[str]:
@@ -39,7 +39,7 @@ class Scripts:
 
 
 def read(folder: Path) -> Scripts:
-    """Read the scripts in a folder, without the stub."""
+    """Read all .js files in a folder and its subfolders, except stub.js, which Streamlit sends."""
     paths = sorted(path for path in folder.rglob("*.js") if path.name != STUB)
     files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
     digest = hashlib.sha256()

@@ -28,7 +28,7 @@ RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in o
 
 
 class Checked(NamedTuple):
-    """A claim, and the number that its result file gives today."""
+    """A claim (a number that a lesson states), and the number that its result file gives today."""
 
     lesson: str
     name: str
@@ -48,7 +48,7 @@ class Checked(NamedTuple):
 
 
 def check(lesson: Lesson, *, root: Path = ROOT) -> list[Checked]:
-    """Recompute all claims of a lesson; raise SpecError, with lesson, claim and file, where that is not possible."""
+    """Recompute all numbers that a lesson states from their result files; raise SpecError, with lesson, claim and file, on failure."""
     done = []
     for name, claim in lesson.claims.items():
         try:
@@ -81,7 +81,7 @@ def flatten(values: Sequence[Any]) -> Iterator[Any]:
 
 
 def select_rows(claim: Claim | LessonFigure, *, root: Path = ROOT) -> list[Any]:
-    """Select the rows of a claim or a figure; raise SpecError if its file is missing or no result file."""
+    """Select the rows of a result file that a claim or a figure uses; raise SpecError if the file is missing or no result file."""
     if not claim.file.startswith(RESULTS) or ".." in claim.file or not (root / claim.file).is_file():
         raise SpecError(f"{claim.file} is no file in {' or '.join(RESULTS)}.")
     whole = _content(root / claim.file, (root / claim.file).stat().st_mtime_ns)
@@ -97,7 +97,7 @@ class Drawing(NamedTuple):
 
 
 def draw(figure: LessonFigure, *, root: Path = ROOT) -> Drawing:
-    """Compute a figure from its result file; raise SpecError if the file is missing, LookupError if a value is."""
+    """Compute a figure's points from its result file; raise SpecError if the file is missing, LookupError if a value is missing."""
     rows = select_rows(figure, root=root)
     values = [(read(row, figure.x), [short(statistics.fmean(flatten([read(row, y)])) * figure.y_scale) for y in figure.y]) for row in rows]
     return Drawing(values, short(number(read(rows[0], figure.line)) * figure.y_scale) if figure.line else None)
@@ -124,7 +124,10 @@ def _content(file: Path, _changed: int) -> Any:
 
 
 def read(row: Any, name: str) -> Any:
-    """Read a value by a dotted name, where a number is an index and "a*b" a product; raise LookupError if it does not exist."""
+    """Return a value of nested data by a dotted name: a number is an index of a list, "a*b" the product of two values.
+
+    Raises LookupError if the value does not exist.
+    """
     if "*" in name:
         return math.prod(read(row, part) for part in name.split("*"))
     for step in name.split("."):
@@ -180,7 +183,12 @@ def corrected(stated: int | float, found: int | float) -> int | float:
 
 
 def correct_claims(off: Sequence[Checked], folder: Path = FOLDER) -> Iterator[Path]:
-    """Write the recomputed numbers into the files of the lessons, and yield these files."""
+    """Write the recomputed numbers of wrong claims into the files of their lessons, and yield these files.
+
+    Args:
+        off: the claims that no longer hold, with today's numbers.
+        folder: the folder of the lessons.
+    """
     for id in dict.fromkeys(claim.lesson for claim in off):
         file = folder / f"{id}.json"
         raw = json.loads(file.read_text())

@@ -10,7 +10,7 @@ OVER_GREY = "over grey"  # PSNR above that of a plain grey picture, in dB
 
 
 def score_of(recording: RunRecording, name: str) -> float:
-    """Return a score of a recording's answer; raise SpecError if it has no score of that name."""
+    """Return a score of the final reconstruction of a recorded run; raise SpecError if it has no score of that name."""
     scores = recording.end.scores
     if name == OVER_GREY:
         return score_of(recording, "psnr") - recording.grey
@@ -21,7 +21,12 @@ def score_of(recording: RunRecording, name: str) -> float:
 
 
 def contradictions(lessons: tuple[Lesson, ...], recordings: Mapping[str, RunRecording]) -> Iterator[str]:
-    """Yield a sentence for each expectation that these recordings contradict; skip those about a recording that is missing."""
+    """Yield a sentence for each expectation of a lesson that recorded runs contradict; skip expectations about runs that are missing.
+
+    Args:
+        lessons: the lessons, with their expectations.
+        recordings: the recorded runs, by name.
+    """
     for lesson in lessons:
         for expected in lesson.expects:
             run, other, score = expected.run, expected.over, expected.score

@@ -20,7 +20,7 @@ SCORES = ("psnr", "mse", "ssim", "rank", "identified", "label_accuracy")
 
 
 class Cell(Base):
-    """The answer to a choice of knobs."""
+    """The recorded result for one choice of the knobs (settings that a reader changes): labels, scores, verdict, and rows of the film."""
 
     choice: tuple[int, ...]
     """The index of the value of each knob."""
@@ -44,7 +44,7 @@ class Cell(Base):
 
 
 class GridRecording(Base):
-    """The recording of a grid."""
+    """The recording of a grid: the results of all choices of a lesson's knobs, with the layout of the film of their pictures."""
 
     format: Literal[2]
     title: str
@@ -61,7 +61,7 @@ class GridRecording(Base):
 
 
 class CellPlayed(NamedTuple):
-    """A cell with its pictures, uint8 (B, H, W, C), and the names of the classes."""
+    """A cell of a grid (the result for one choice of knobs) with its pictures, uint8 (B, H, W, C), and the names of the classes."""
 
     cell: Cell
     private: Pixels
@@ -74,7 +74,7 @@ class CellPlayed(NamedTuple):
 
 
 def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
-    """Return the cell of a finished run."""
+    """Return the cell of a grid that a finished run gives for this choice: the index of each knob's value."""
     meta = next(event for event in run.events if isinstance(event, MetaEvent))
     assert run.end.verdict is not None
     assert run.end.answer is not None
@@ -96,7 +96,13 @@ def cell_of(choice: tuple[int, ...], run: Played) -> CellPlayed:
 
 
 def record_grid(grid: PlannedGrid, played: list[CellPlayed], *, engine: str) -> tuple[GridRecording, bytes]:
-    """Return the recording of all cells, in the order of the grid, and its film as WebP."""
+    """Return the recording of a grid, and the film (one picture with a row for each batch of pictures) as WebP.
+
+    Args:
+        grid: the plan of the grid.
+        played: all cells with their pictures, in the order of `PlannedGrid.cells`.
+        engine: the version of the code that computed them.
+    """
     widest = max(cell.cell.batch for cell in played)
     private = list({_row(cell.private, widest).tobytes(): _row(cell.private, widest) for cell in played}.values())
     row_of = {row.tobytes(): index for index, row in enumerate(private)}

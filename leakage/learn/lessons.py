@@ -63,7 +63,7 @@ class LessonFigure(Base):
 
 
 class Beat(Base):
-    """The fields that all kinds of beats share."""
+    """A beat of a lesson: one of the screens that a reader goes through. These fields are common to all kinds of beats."""
 
     kind: str
     text: str
@@ -85,7 +85,7 @@ class TextBeat(Beat):
 
 
 class PlayBeat(Beat):
-    """A beat with one or two recorded runs, which play until `stop`."""
+    """A beat that plays one or two recorded runs as animations, until the frame `stop`."""
 
     kind: Literal["play"]
     runs: tuple[str, ...] = Field(min_length=1, max_length=2)
@@ -98,7 +98,7 @@ class PlayBeat(Beat):
 
 
 class Option(Base):
-    """An answer to choose, and why it is right or wrong."""
+    """One of the answers that a reader can choose to a question, and why it is right or wrong."""
 
     text: str
     right: bool
@@ -113,7 +113,7 @@ class GuessBeat(Beat):
 
 
 class RevealBeat(Beat):
-    """The answer to the previous guess."""
+    """The answer to the question of the previous GuessBeat, with recorded runs or a figure."""
 
     kind: Literal["reveal"]
     runs: tuple[str, ...] = Field(default=(), max_length=2)
@@ -127,7 +127,10 @@ class RevealBeat(Beat):
 
 
 class TryBeat(Beat):
-    """A grid of what-ifs; `plot` lets a class collect its dots, `words` gives knobs other names."""
+    """A beat in which the reader changes settings (the knobs of a recorded grid) and sees the recorded result.
+
+    `plot` lets a class collect its results as dots in a diagram; `words` gives knobs other names.
+    """
 
     kind: Literal["try"]
     grid: str
@@ -173,7 +176,10 @@ HALL = {  # kind of beat ("opening": the first beat) -> minutes in front of a ha
 
 
 class Expectation(Base):
-    """Bounds of a score of the recording `run`, or of its difference from that of `over`: outside them the lesson is wrong."""
+    """The bounds `least` and `most` that a lesson's text assumes of a score of the recorded run `run`.
+
+    If `over` names another recorded run, they bound the score's difference from that run's score.
+    """
 
     run: str
     over: str = ""

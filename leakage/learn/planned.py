@@ -49,7 +49,7 @@ class Axes(Base):
 
 
 class PlannedGrid(Base):
-    """All what-ifs of a lesson: an experiment, and two or three knobs with few values each."""
+    """A grid to record: an experiment, and two or three knobs (settings) with few values each; every combination is a run."""
 
     title: str
     base: dict[str, JsonValue]
@@ -58,11 +58,11 @@ class PlannedGrid(Base):
     plot: Axes | None = None
 
     def cells(self) -> list[tuple[int, ...]]:
-        """Return every choice as the indices of the knobs' values; the last knob changes fastest."""
+        """Return every combination of the knobs' values as a tuple of indices, one for each knob; the last knob changes fastest."""
         return list(product(*(range(len(knob.values)) for knob in self.knobs)))
 
     def experiment(self, cell: tuple[int, ...]) -> Experiment:
-        """Return the experiment of a choice; raise SpecError if it is not valid."""
+        """Return the experiment with the knobs' values of these indices; raise SpecError if it is not valid."""
         raw = deepcopy(self.base)
         for knob, index in zip(self.knobs, cell, strict=True):
             for name, value in knob.values[index].put.items():
@@ -71,14 +71,20 @@ class PlannedGrid(Base):
 
 
 class Plan(Base):
-    """The content of the file."""
+    """The content of recorded.json: all runs and grids to record for the lessons, by name."""
 
     runs: dict[str, PlannedRun]
     grids: dict[str, PlannedGrid]
 
 
 def _put(raw: Any, names: list[str], value: JsonValue) -> None:
-    """Put a value into nested data in place, and create objects on the way; a number is an index in a list."""
+    """Set an entry of nested JSON data in place, and create missing objects on the way.
+
+    Args:
+        raw: objects and lists.
+        names: the keys that lead to the entry; in a list, a number is the index.
+        value: the new value.
+    """
     for name in names[:-1]:
         raw = raw[int(name)] if isinstance(raw, list) else raw.setdefault(name, {})
     if isinstance(raw, list):
@@ -89,19 +95,19 @@ def _put(raw: Any, names: list[str], value: JsonValue) -> None:
 
 @cache
 def plan() -> Plan:
-    """Return the plan, read once; raise SpecError, with the first wrong field, if it is not valid."""
+    """Return the content of recorded.json, read once; raise SpecError, with the first wrong field, if it is not valid."""
     return parse_as(FILE.read_bytes(), Plan, "a file of recordings")
 
 
 def planned_run(name: str) -> PlannedRun:
-    """Return the run of that name; raise SpecError if there is none."""
+    """Return the run to record of that name; raise SpecError if recorded.json has none."""
     if name not in plan().runs:
         raise SpecError(f"There is no run {name!r}; expected is one of {', '.join(plan().runs)}.")
     return plan().runs[name]
 
 
 def planned_grid(name: str) -> PlannedGrid:
-    """Return the grid of that name; raise SpecError if there is none."""
+    """Return the grid to record of that name; raise SpecError if recorded.json has none."""
     if name not in plan().grids:
         raise SpecError(f"There is no grid {name!r}; expected is one of {', '.join(plan().grids)}.")
     return plan().grids[name]

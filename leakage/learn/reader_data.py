@@ -28,7 +28,7 @@ SHOWN_OF_META = ("batch", "size", "channels", "pictures", "class_names", "receiv
 
 
 def fill_numbers(text: str, lesson: Lesson) -> str:
-    """Return a text with its numbers filled in; a dash stands for a number of a missing recording."""
+    """Return a text of a lesson with each {token} replaced by its number (`value_of`), or by a dash if the recording is missing."""
 
     def value(match: re.Match[str]) -> str:
         try:
@@ -60,9 +60,10 @@ def reader_index(known: Catalog | None) -> list[dict[str, Any]]:
 
 @cache
 def thumbnail(id: str) -> bytes:
-    """Return the private picture beside the frame at which the first beat with a run stops, as WebP.
+    """Return the thumbnail of a lesson as WebP: a private picture beside its reconstruction in the first beat with a recorded run.
 
-    A beat that stops before the first frame has a grey picture there. Raises SpecError if the lesson has no recorded run.
+    The reconstruction is that of the frame at which the beat stops, or grey if it stops before the first frame. Raises SpecError if the
+    lesson has no recorded run.
     """
     beat = first_beat_with_run(find_lesson(id))
     if beat is None:
@@ -81,7 +82,12 @@ def first_beat_with_run(lesson: Lesson) -> PlayBeat | RevealBeat | None:
 
 
 def stop_row(stop: str, steps: list[float | None]) -> int | None:
-    """Return the index of the frame, among frames with these steps, at which a beat stops; None if it stops before the first frame."""
+    """Return the index of the frame at which a beat stops playing a recorded run; None if it stops before the first frame.
+
+    Args:
+        stop: "first", "step N", or anything else for the last frame.
+        steps: the optimizer step of each frame.
+    """
     if stop == "first":
         return None
     if not stop.startswith("step "):
@@ -94,7 +100,15 @@ def stop_row(stop: str, steps: list[float | None]) -> int | None:
 
 
 def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
-    """Return a whole lesson: beats, runs, grids, and the texts below them. Raise SpecError if there is no lesson of that name."""
+    """Return the data of a whole lesson for the page that shows it: beats, recorded runs, grids, and the texts below them.
+
+    Args:
+        name: the id of the lesson.
+        known: the installed plug-ins; None while they are not known.
+
+    Raises:
+        SpecError: there is no lesson of that name.
+    """
     lesson = find_lesson(name)
     beats = _shown_beats(lesson, known)
     in_hall = {id(beat): {"hall": hall[0], "hall_note": hall[1]} for beat, hall in zip(lesson.beats, lesson.hall, strict=True)}
@@ -143,7 +157,7 @@ def _figure(figure: LessonFigure) -> dict[str, Any]:
 
 
 def _stage(checkpoint: str) -> str:
-    """Name a stage of a training, such as "convnet@5", for an axis."""
+    """Return the label of a checkpoint such as "convnet@5" on an axis: how many rounds or epochs it was trained, or "untrained"."""
     if not checkpoint:
         return "untrained"
     card, stage = checkpoints.find(checkpoint)
@@ -173,7 +187,10 @@ def _run(name: str, known: Catalog | None) -> dict[str, Any]:
 
 
 def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
-    """Return the knobs of a grid, and for every cell its address in the Lab and its recorded answer; None if it has none."""
+    """Return the data of a grid: its knobs (settings), and "cells": for every choice its address in the Lab and its recorded result.
+
+    The result is None where it has not been recorded.
+    """
     planned = planned_grid(name)
     cells = planned.cells()
     answers: dict[tuple[int, ...], Cell] = {}

@@ -50,7 +50,7 @@ class Film(Base):
 
 
 class RunRecording(Base):
-    """The data of a recorded run."""
+    """A recorded run of an attack: experiment, scores and losses of all frames, verdicts, and the layout of its film (pictures)."""
 
     format: Literal[2]
     title: str
@@ -87,7 +87,7 @@ class RunRecording(Base):
 
     @property
     def word(self) -> str:
-        """The word of the verdict (spec/words.py)."""
+        """The verdict on the final reconstruction in a word, such as "recognizable" (`leakage.spec.words`)."""
         return str(self._verdict["word"])
 
     @property
@@ -103,19 +103,19 @@ class RunRecording(Base):
 
     @property
     def meta_event(self) -> MetaEvent:
-        """What does not change during the run."""
+        """The MetaEvent of the run: what does not change during the run, such as the true labels and the baselines."""
         return MetaEvent.model_validate({**self.meta, "private": ""})
 
 
 def grey_of(meta: MetaEvent) -> float:
-    """Return the PSNR of a plain grey picture, in dB."""
+    """Return the PSNR, in dB, that a plain grey picture has as a guess of the run's private pictures."""
     found = meta.judging.baselines["grey"].psnr
     assert found is not None
     return found
 
 
 class Played(NamedTuple):
-    """A finished run with the content of the store."""
+    """A finished run as the store has it: experiment, events, result, and pictures as encoded contact sheets."""
 
     experiment: Experiment
     """The experiment with defaults filled in."""
@@ -131,10 +131,10 @@ class Played(NamedTuple):
 
 
 def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[RunRecording, bytes]:
-    """Return the recording of a run and its film as WebP.
+    """Return the recording of a finished run, and its film (one picture with rows of pictures, see `Film`) as WebP.
 
     Args:
-        title: says what was done.
+        title: the title of the recording, which says what was done.
         run: the run.
         engine: the version of the code that computed it.
         pictures: how many frames have a picture in the film; 0: the usual number for the size of the batch.
@@ -194,7 +194,12 @@ def short_or_none(value: float | None) -> float | None:
 
 
 def _changes(values: Iterable[Any], *, by: str = "") -> Iterator[tuple[int, Any]]:
-    """Yield the index and the value of each value that differs from the one yielded last; with `by`, compare only that entry. Skip None."""
+    """Yield index and value of each value that differs from the value yielded before; skip None.
+
+    Args:
+        values: the value of each frame.
+        by: the key of the entry to compare; empty: compare whole values.
+    """
     last = None
     for index, value in enumerate(values):
         compared = value[by] if by and value else value
@@ -204,7 +209,11 @@ def _changes(values: Iterable[Any], *, by: str = "") -> Iterator[tuple[int, Any]
 
 
 def film(rows: Sequence[Pixels]) -> bytes:
-    """Encode rows of pictures uint8 (B, H, W, C), the private pictures first and the answer last, as a lossless WebP."""
+    """Encode rows of pictures, uint8 (B, H, W, C) each, as one lossless WebP picture; in between, rows of batches have fewer shades.
+
+    Args:
+        rows: the private pictures, reconstructions at some frames, and the final reconstruction.
+    """
     coarse = [row & COARSE if 0 < number < len(rows) - 1 and len(row) > 1 else row for number, row in enumerate(rows)]
     return webp(np.concatenate([np.concatenate([*row], axis=1) for row in coarse]))
 
@@ -225,7 +234,14 @@ def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:
 
 
 def write(folder: Path, name: str, recording: EventPart | Base, pictures: bytes) -> None:
-    """Write both files into a folder: the film first, so that a process that finds the data finds its pictures."""
+    """Write a recording as NAME.json and NAME.webp: the WebP first, so that a process that finds the data finds its pictures.
+
+    Args:
+        folder: the folder, which is created if needed.
+        name: the name of the recording.
+        recording: the data.
+        pictures: the film, encoded as WebP.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.webp").write_bytes(pictures)
     temporary = folder / f"{name}.tmp"
@@ -240,7 +256,14 @@ def load(name: str) -> RunRecording:
 
 
 def read(folder: Path, name: str, kind: type[Recording], called: str) -> Recording:
-    """Read a recording of a kind from a folder; raise SpecError if it is missing or damaged, with the first wrong field."""
+    """Read the data NAME.json of a recording; raise SpecError, with the first wrong field, if it is missing or damaged.
+
+    Args:
+        folder: its folder.
+        name: its name.
+        kind: the class of the recording.
+        called: what the error message calls it.
+    """
     file = folder / f"{name}.json"
     if not file.exists():
         raise SpecError(f"{name} has not been recorded: run `make record ARGS='--only {name}'`.")

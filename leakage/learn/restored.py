@@ -33,7 +33,7 @@ def restore_all(store: Store) -> None:
 
 
 def restore(store: Store, name: str) -> None:
-    """Put a recorded run into the store under its name, unless the same recording is there already; frames get new numbers.
+    """Put a recorded run into the store as a finished run with the recording's name as its id, unless the same is there already.
 
     Raises:
         SpecError: the recording is missing or damaged.
@@ -73,7 +73,7 @@ def restore(store: Store, name: str) -> None:
 
 
 def frames(recording: RunRecording) -> Iterator[FrameEvent]:
-    """Yield the frames of a recorded run with their data; the last frame, the answer, has all scores."""
+    """Yield the frames of a recorded run as events, without pictures; the frame of the final reconstruction has all scores."""
     columns, end = recording.columns, recording.end
     changes: dict[str, dict[int, Any]] = {
         "labels": dict(recording.labels),

@@ -22,7 +22,7 @@ SIDE = 2  # pictures in a row and in a column of a story about a batch
 
 
 class Story(Base):
-    """A card of the front door: the beat of a lesson that tells the story, and the recorded run that it shows."""
+    """A card on the first page (the front door): a title, the beat of a lesson that it links to, and the recorded run that it shows."""
 
     title: str
     line: str
@@ -40,7 +40,7 @@ class Story(Base):
 
 
 class FrontDoor(Base):
-    """The content of the file."""
+    """The content of stories.json: the film and the stories of the first page (the front door)."""
 
     film: str
     """The name of the recorded run that the film shows."""
@@ -55,15 +55,15 @@ class FrontDoor(Base):
 
 @cache
 def front_door() -> FrontDoor:
-    """Return the front door, read once; raise SpecError if the file is not valid."""
+    """Return the content of stories.json, read once; raise SpecError if the file is not valid."""
     return parse_as(FILE.read_bytes(), FrontDoor, "a file of stories")
 
 
 def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, handouts: str, own: str | None = None) -> dict[str, Any]:
-    """Return the data that reader/door.js draws.
+    """Return the data of the first page (the front door), as reader/door.js draws it: "film", "links" and "stories".
 
     Args:
-        known: the plug-ins; None while they are not known.
+        known: the installed plug-ins; None while they are not known.
         data: the address of the folder with films and thumbnails.
         learn: the address of the page Learn.
         lab: the address of the Lab; None if there is no Lab.
@@ -71,7 +71,7 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
         own: the address at which visitors try their own picture; None if there is none.
 
     Raises:
-        SpecError: the film is missing.
+        SpecError: the recorded run that the film shows is missing or damaged.
     """
     door = front_door()
     run = recordings.load(door.film)
@@ -102,14 +102,14 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
 
 
 def _lab(story: Story, known: Catalog | None, lab: str | None) -> str | None:
-    """Return the address of the story's run in the Lab; None if there is none."""
+    """Return the address that opens the story's experiment in the Lab; None without a Lab, or if the Lab cannot show the experiment."""
     query = lab_query(planned_run(story.run).experiment, known) if lab is not None else None
     return f"{lab}?{query}" if query else None
 
 
 @cache
 def story_picture(run: str) -> bytes:
-    """Return the private picture beside the reconstruction, as WebP; for a batch, four of each.
+    """Return the picture of a story as WebP: a run's private picture beside its reconstruction; for a batch from 4 on, four of each.
 
     Raises:
         SpecError: no story has this run.
@@ -121,7 +121,7 @@ def story_picture(run: str) -> bytes:
 
 
 def _tiled(pictures: Pixels) -> Pixels:
-    """Return the first picture, or, from four on, the first four as a square."""
+    """Return a batch (B, H, W, C) as one picture: its first picture, or, from four on, the first four in a square."""
     if len(pictures) < SIDE * SIDE:
         first: Pixels = pictures[0]
         return first

@@ -47,7 +47,10 @@ def plain(number: int | float) -> str:
 
 
 def value_of(token: str, lesson: Lesson) -> str:
-    """Return the text that replaces a token; raise SpecError, with lesson and token, if there is no such number."""
+    """Return the text that replaces {token} in a lesson: the number of the claim of that name, or a number of a run, as in {r02.psnr}.
+
+    Raises SpecError, with lesson and token, if there is no such number.
+    """
     run, dot, name = token.partition(".")
     if not dot and token in lesson.claims:
         claim = lesson.claims[token]
