@@ -39,7 +39,7 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
 
 
 class Entry(BaseModel, Declarations):
-    """One plug-in as data: its declarations, its fields, and what was derived from its class."""
+    """The catalog's description of a plug-in as plain data: its declarations (class attributes), its fields and its docstring."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -66,14 +66,14 @@ class Entry(BaseModel, Declarations):
 
 
 class AttackEntry(Entry, AttackDeclarations):
-    """An attack as data."""
+    """The catalog's description of an attack."""
 
     kind = "attack"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StrategyEntry(StrategyDeclarations):
-    """An adaptive strategy of a defense as data. `title` is never empty here."""
+    """The catalog's description of an adaptive strategy (what an attacker does about a defense). `title` is never empty here."""
 
     idle: bool
     """The attacker does the same as a naive attacker: true for the default strategy of a defense that has no `surrogate`."""
@@ -84,7 +84,7 @@ class StrategyEntry(StrategyDeclarations):
 
 
 class DefenseEntry(Entry, DefenseDeclarations):
-    """A defense as data."""
+    """The catalog's description of a defense, with its adaptive strategies by name."""
 
     kind = "defense"
 
@@ -116,7 +116,7 @@ class DefenseEntry(Entry, DefenseDeclarations):
 
 
 class ProtocolEntry(Entry, ProtocolDeclarations):
-    """A protocol as data."""
+    """The catalog's description of a protocol of federated learning, such as FedAvg, or of an aggregation of its clients' updates."""
 
     kind = "protocol"
 
@@ -127,7 +127,7 @@ class ProtocolEntry(Entry, ProtocolDeclarations):
 
 
 class ModelEntry(Entry, ModelDeclarations):
-    """A model as data."""
+    """The catalog's description of a model (network architecture)."""
 
     kind = "model"
 

@@ -15,11 +15,11 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
         experiment: a resolved experiment.
         known: the plug-ins.
     """
-    return [*_untrained(experiment, known), *_strategy(experiment, known), *_unclassed(experiment)]
+    return [*_untrained(experiment, known), *_strategy(experiment, known), *_useless_examples(experiment)]
 
 
-def _unclassed(experiment: Experiment) -> list[str]:
-    """Warn if pictures of every class were granted and the model has one output."""
+def _useless_examples(experiment: Experiment) -> list[str]:
+    """Warn if the attacker is granted other pictures of every class, which have no effect on a model with one output."""
     if not experiment.assume.examples or experiment.task == "classes":
         return []
     return ["Other pictures of every class do nothing here: the model has one output, and no class of theirs. Choose one output per class."]
@@ -58,7 +58,7 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
         strategy = entry.strategies.get(name)
         if strategy is None:
             continue
-        if strategy.literal and (why := _hidden(experiment, entry, entries, known)):
+        if strategy.literal and (why := _why_changed(experiment, entry, entries, known)):
             usable = next(other for other in entry.strategies.values() if not other.literal)
             sentences.append(
                 f"“{title}” works with the very numbers that {entry.short} makes, and {why}: "
@@ -84,8 +84,15 @@ def all_warnings(experiments: Iterable[Experiment], known: Catalog) -> list[str]
     return list(dict.fromkeys(sentence for experiment in experiments for sentence in warnings(experiment, known)))
 
 
-def _hidden(experiment: Experiment, entry: DefenseEntry, entries: list[DefenseEntry], known: Catalog) -> str:
-    """Return why the attacker does not receive the numbers that this protection sends; "" if it receives them."""
+def _why_changed(experiment: Experiment, entry: DefenseEntry, entries: list[DefenseEntry], known: Catalog) -> str:
+    """Return why the attacker does not receive a protection's output unchanged, such as "another protection changes them"; "" if it does.
+
+    Args:
+        experiment: the experiment.
+        entry: the protection.
+        entries: all protections of the experiment, in the order in which they act.
+        known: the plug-ins.
+    """
     if clients_of(experiment.aggregation, known) > 1:
         return "they arrive added up with those of other phones"
     last_of_stage = [other for other in entries if other.stage == entry.stage][-1]

@@ -18,7 +18,7 @@ Structure: TypeAlias = Literal["linear", "sequence"]
 
 @dataclass(frozen=True)
 class Travels:
-    """What a protocol sends and what its clients keep, in words. Without these words a page speaks of "the update"."""
+    """Phrases for pages on what the clients of a protocol send (by default "update") and on what they keep."""
 
     what: str = "update"
     """What is sent, to stand after "the"."""
@@ -40,7 +40,7 @@ class Travels:
     """Of an aggregation: where the sum arrives and is attacked."""
 
     def beside_sum(self, fields: Mapping[str, Any], clients: int) -> str:
-        """Return in words what arrives beside the sum of all clients; another sum of all clients tells nothing new, and is left out.
+        """Return in words what arrives beside the sum of all clients; a second sum that also has all clients is left out.
 
         Args:
             fields: the fields of the aggregation.
@@ -57,7 +57,7 @@ class Travels:
 
 @dataclass(frozen=True)
 class Published:
-    """The strength at which a protection was reported to stop DLG."""
+    """The strength at which a protection was reported to stop the attack DLG (Deep Leakage from Gradients)."""
 
     words: str
     """The report in a sentence."""
@@ -68,7 +68,7 @@ class Published:
 
 
 class Declarations:
-    """What plug-ins of every kind declare."""
+    """The class attributes by which a plug-in of any kind describes itself to pages and to the engine."""
 
     title: str
     """What the plug-in does, in plain words, with the field's term in brackets, as a menu shows it."""
@@ -85,7 +85,7 @@ class Declarations:
 
 
 class AttackDeclarations(Declarations):
-    """What an attack declares."""
+    """The class attributes by which an attack describes itself to pages and to the engine."""
 
     way: str = "Guess, compare, improve."
     """How the attack works, shown below its guess."""
@@ -110,7 +110,7 @@ class AttackDeclarations(Declarations):
 
 
 class DefenseDeclarations(Declarations):
-    """What a defense declares."""
+    """The class attributes by which a defense describes itself to pages and to the engine."""
 
     stage: str = "gradient"
     """Where the defense acts: "gradient" in each local step, "update" on what is sent."""
@@ -133,7 +133,7 @@ class DefenseDeclarations(Declarations):
 
 
 class ProtocolDeclarations(Declarations):
-    """What a protocol declares."""
+    """The class attributes by which a protocol of federated learning describes itself to pages and to the engine."""
 
     is_aggregation: bool = False
     """The protocol adds up the updates of another protocol's clients, as secure aggregation does."""
@@ -146,7 +146,7 @@ class ProtocolDeclarations(Declarations):
 
 
 class ModelDeclarations(Declarations):
-    """What a model declares."""
+    """The class attributes by which a model describes itself to pages and to the engine."""
 
     smallest: int = 1
     """The shortest side of a picture that the model can take, in pixels."""
@@ -158,7 +158,7 @@ class ModelDeclarations(Declarations):
 
 @dataclass(frozen=True)
 class StrategyDeclarations:
-    """What an adaptive strategy of a defense declares."""
+    """The properties of an adaptive strategy (what an attacker does about a defense), for pages and for the engine."""
 
     description: str
     """What the attacker does, in words that follow the defense's name and "is"."""

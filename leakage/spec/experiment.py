@@ -14,7 +14,7 @@ from leakage.spec.json_size import each_once, more_values_than
 from leakage.spec.part import Base as Base
 from leakage.spec.part import Part as Part
 from leakage.spec.part import SpecError as SpecError
-from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, refusals, unreadable
+from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, label_refusals, refusals
 from leakage.spec.syntax import SYNTAXES
 from leakage.spec.words import short_repr
 
@@ -61,7 +61,7 @@ class Assumptions(Base):
 
 
 class Experiment(Base):
-    """One question: these pictures, this client, this protection, this attacker, this seed."""
+    """All settings of one attack: the private pictures, model, client, protections, attack, attacker's knowledge and random seed."""
 
     version: Literal[1] = VERSION
     pictures: tuple[Picture, ...] = Field(default=(Picture(id="astronaut"),), min_length=1, max_length=MAX_BATCH)
@@ -194,7 +194,7 @@ class Experiment(Base):
         attack, each = catalog.attacks.get(self.attack.id), len(self.pictures) // clients_of(self.aggregation, catalog)
         mini_batch = int(catalog.protocols.get(self.protocol.id).resolve(self.protocol.fields).get("mini_batch", 0))
         check_steps(catalog, model, self.defenses, LocalSteps.of(each, mini_batch, self.size), batch_statistics=self.batch_norm == "batch")
-        for words in unreadable(catalog.models.get(model.id), attack, labels=self.assume.labels):
+        for words in label_refusals(catalog.models.get(model.id), attack, labels=self.assume.labels):
             raise SpecError(words)
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
@@ -224,7 +224,7 @@ def clients_of(aggregation: Part | None, known: Catalog) -> int:
 
 
 def check_size(catalog: Catalog, model: Part, image_shape: tuple[int, int, int], outputs: int) -> None:
-    """Raise SpecError if the (resolved) model cannot take pictures of this shape, or a free text in its fields does not fit them."""
+    """Raise SpecError if the (resolved) model does not fit pictures of this shape (channels, height, width) and this number of outputs."""
     entry, size = catalog.models.get(model.id), image_shape[1]
     if size < entry.smallest:
         raise SpecError(f"size: {entry.short} needs pictures of at least {entry.smallest} pixels, given was {size}.")
@@ -250,7 +250,7 @@ def check_needs(catalog: Catalog, model: Part, defenses: Iterable[Part]) -> None
 
 
 def check_steps(catalog: Catalog, model: Part, defenses: Iterable[Part], steps: LocalSteps, *, batch_statistics: bool) -> None:
-    """Raise SpecError if the (resolved) model, the protections and the local steps do not go together."""
+    """Raise SpecError if the engine would refuse to combine the (resolved) model, the protections and the local steps; see `refusals`."""
     acting = [catalog.defenses.get(part.id) for part in defenses]
     for words in refusals(catalog.models.get(model.id), model.fields, acting, steps, batch_statistics=batch_statistics):
         raise SpecError(words)

@@ -14,7 +14,10 @@ PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the ad
 
 
 def lab_settings(experiment: Experiment) -> dict[str, Any]:
-    """Return the settings of an experiment, under the keys of their widgets; only the first of several defenses is included."""
+    """Return the settings of an experiment as the page Lab stores them: key of a widget -> value.
+
+    Only the first of several defenses is included.
+    """
     defense = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
     parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "attack": experiment.attack}
     clients: Any = 1
@@ -42,12 +45,16 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
 
 
 def picture_name(picture: Picture) -> str:
-    """Return the name of a picture in an address: "source:id"."""
+    """Return the name of a picture in the address (URL) of a page: "source:id"."""
     return f"{picture.source}:{picture.id}"
 
 
 def accomplice_of(name: str) -> Picture | None:
-    """Return the picture of the colluding client by its name in an address; None if the name is ALONE."""
+    """Return the picture of the accomplice (another client that colludes with the attacker).
+
+    Args:
+        name: the picture as "source:id", as the address (URL) of a page names it; the empty text stands for no accomplice, and gives None.
+    """
     source, _, id = name.partition(":")
     return None if name == ALONE else Picture.model_validate({"source": source, "id": id})
 

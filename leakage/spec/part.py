@@ -17,12 +17,12 @@ class SpecError(ValueError):
 
 
 class Base(BaseModel):
-    """Frozen data that refuses unknown fields."""
+    """The base of all experiment data: immutable, and without fields that its class does not define."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def digest(self) -> str:
-        """Return a hash that is equal for equal (resolved) data, also where an earlier version stored them."""
+        """Return a hash that is equal for equal (resolved) data, also for data that earlier versions stored under other names of fields."""
         return hashlib.sha256(self.model_dump_json(context=FIRST_NAMES).encode()).hexdigest()[:32]
 
 

@@ -34,7 +34,7 @@ class Change(Base):
 
 
 class Preset(Base):
-    """Two runs of the Lab with a story: by a naive and by an adaptive attacker, or as `first` says."""
+    """A prepared example of the page Lab: two runs with a story, usually by a naive and by an adaptive attacker."""
 
     name: str
     """The name in the address (?preset=...), which also groups the runs."""
@@ -59,7 +59,7 @@ class Preset(Base):
 
 
 class WhatIf(Base):
-    """A question that follows from a run: its text, and the change that answers it."""
+    """A question that follows from a run ("what if ...?"): its text, and the change of the experiment that answers it."""
 
     title: str
     about: str
@@ -67,29 +67,46 @@ class WhatIf(Base):
 
 
 class WhatIfs(Base):
-    """The questions that name a plug-in; the comment says when each is asked."""
+    """The questions after a run that switch to a certain plug-in, such as another attack; each field says for which runs it is asked."""
 
-    eight: WhatIf  # for a single client, unless `summed` is asked: more pictures in one update
-    summed: WhatIf  # for a single client with 4, 8, 12 ... pictures: the updates of several clients are added up
-    local: WhatIf  # if a gradient is sent
-    plain: WhatIf  # if no gradient is sent
-    pruned: WhatIf  # if a gradient is sent
-    filtered: WhatIf  # if no gradient is sent: a protection as frameworks offer it
-    connected: WhatIf  # if the model has no field `width`
-    watched: WhatIf  # if the first round is attacked and an attacker can combine many rounds
-    colluding: WhatIf  # if a later round is attacked and an attacker can use the gradient of another client
-    exact: WhatIf  # if there are several pictures
-    learned: WhatIf  # if the pictures have the form of those on which a generator was trained
-    staged: WhatIf  # after `learned`
-    taught: WhatIf  # after `staged`
-    unlearned: WhatIf  # after `taught`
-    undone: WhatIf  # if a network was trained to undo such updates
-    coarse: WhatIf  # with a protection
-    between: WhatIf  # if clients train for many local steps
+    eight: WhatIf
+    """More pictures in one update: for a single client, unless `summed` is asked."""
+    summed: WhatIf
+    """The updates of several clients added up: for a single client with 4, 8, 12 ... pictures."""
+    local: WhatIf
+    """Several local steps: if a gradient is sent."""
+    plain: WhatIf
+    """A plain gradient: if no gradient is sent."""
+    pruned: WhatIf
+    """Pruning: if a gradient is sent."""
+    filtered: WhatIf
+    """A protection as frameworks offer it: if no gradient is sent."""
+    connected: WhatIf
+    """A fully connected model: if the model has no field `width`."""
+    watched: WhatIf
+    """Many watched rounds: if the first round is attacked and an adaptive attacker can combine many rounds."""
+    colluding: WhatIf
+    """An accomplice: if a later round is attacked and an adaptive attacker can use the gradient of another client."""
+    exact: WhatIf
+    """An attack that separates a batch exactly: if there are several pictures."""
+    learned: WhatIf
+    """The first attack with a generator: if the pictures have the form of those on which the generator was trained."""
+    staged: WhatIf
+    """The next attack with a generator: after `learned`."""
+    taught: WhatIf
+    """The next attack with a generator: after `staged`."""
+    unlearned: WhatIf
+    """The last of these attacks: after `taught`."""
+    undone: WhatIf
+    """A network that inverts updates: if a network was trained for such updates."""
+    coarse: WhatIf
+    """An attack that searches a small, enlarged picture: with a protection."""
+    between: WhatIf
+    """An attack that does not replay local steps: if clients train for many local steps."""
 
 
 class Search(Base):
-    """An attack that searches, and the activation of the network with which it works best."""
+    """An attack that optimizes a guess, and the activation function of the network with which this attack works best."""
 
     title: str
     activation: str
@@ -97,7 +114,7 @@ class Search(Base):
 
 
 class Verify(Base):
-    """How the networks of the page Architecture are attacked: by equations, and by one of two searches."""
+    """The attacks of the page Architecture on a network: an attack that solves equations, and an attack that optimizes a guess."""
 
     network: Part
     """The model that reads a network as text."""
@@ -110,7 +127,7 @@ class Verify(Base):
 
 
 class Deployed(Base):
-    """A comparison of protections as frameworks offer them, which one link opens."""
+    """A prepared comparison of protections with the settings of federated learning frameworks; a link on the page Compare opens it."""
 
     title: str
     help: str
@@ -121,7 +138,7 @@ class Deployed(Base):
 
 
 class Compare(Base):
-    """What the page Compare shows first."""
+    """The comparison that the page Compare shows to a newcomer, and the first choices of its menus."""
 
     experiment: Experiment
     """What all variants have in common."""
@@ -141,7 +158,7 @@ class Compare(Base):
 
 
 class TrainingLinks(Base):
-    """The attacks on trained models, and the trainings of attackers."""
+    """The attacks that the page Training suggests for a trained model, and the attackers' networks that it can train."""
 
     attack: str
     """The attack on a trained model, by id."""
@@ -152,7 +169,7 @@ class TrainingLinks(Base):
 
 
 class AskedKind(Base):
-    """A kind of picture on the page Ask."""
+    """A kind of private pictures, such as medical pictures, that a visitor of the page Ask can choose."""
 
     title: str
     channels: Channels
@@ -163,7 +180,7 @@ class AskedKind(Base):
 
 
 class Ask(Base):
-    """The meaning of the answers on the page Ask."""
+    """What the choices on the page Ask stand for: the pictures, the protocol and the aggregation of each choice."""
 
     kinds: dict[str, AskedKind]
     several: Part
@@ -177,7 +194,7 @@ class Ask(Base):
 
 
 class SimpleNetwork(Base):
-    """A network of the Lab's simple form, and the attacks on it: for one picture, for several, and with a protection."""
+    """A network in the simple form of the page Lab, and the attacks on it: on one picture, on several, and behind a protection."""
 
     title: str
     about: str
@@ -196,7 +213,7 @@ class Strength(Base):
 
 
 class SimpleProtection(Base):
-    """A protection of the Lab's simple form in three strengths."""
+    """A protection in the simple form of the page Lab, in three strengths."""
 
     title: str
     weak: Strength
@@ -209,7 +226,7 @@ class SimpleProtection(Base):
 
 
 class SimpleForm(Base):
-    """The choices of the Lab's simple form."""
+    """The networks, protections and other options in the simple form of the page Lab."""
 
     networks: dict[str, SimpleNetwork]
     local: Part
@@ -220,7 +237,7 @@ class SimpleForm(Base):
 
 
 class Prepared(Base):
-    """The contents of assets/prepared.json."""
+    """The contents of assets/prepared.json: prepared experiments with their texts, and what menus of the pages show first."""
 
     presets: tuple[Preset, ...]
     simple: SimpleForm

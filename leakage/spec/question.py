@@ -122,7 +122,13 @@ def groups(question: Question, uploads: Sequence[Picture] = ()) -> list[Experime
 
 
 def _refusal(question: Question, total: int, available: int) -> str:
-    """Return why the question cannot be answered with `total` pictures in a sum and `available` pictures here; "" if it can."""
+    """Return why the question cannot be answered; "" if it can.
+
+    Args:
+        question: the question.
+        total: how many pictures the sum of the clients' updates needs.
+        available: how many pictures of the visitor or the gallery there are.
+    """
     if question.colluding >= question.clients:
         return f"Of {question.clients} phones at most {question.clients - 1} can work with the server; given were {question.colluding}."
     if total > MOST:
@@ -133,7 +139,7 @@ def _refusal(question: Question, total: int, available: int) -> str:
 
 
 def _pool(kind: str, total: int) -> list[Picture]:
-    """Return the pictures of a kind, followed by those of other kinds if there are fewer than `total`."""
+    """Return the gallery pictures of a kind, followed by those of other kinds if the kind has fewer than `total` pictures."""
     kinds = prepared().ask.kinds
     of_kind = list(kinds[kind].pictures)
     others = [id for name, other in kinds.items() if name != kind for id in other.pictures]

@@ -18,7 +18,7 @@ def classes_of(source: str) -> int:
 
 @dataclass(frozen=True)
 class LocalSteps:
-    """The number of pictures in the local steps of a client, and their size."""
+    """The number of pictures in the smallest and the largest local step (mini-batch) of a client, and the side of a picture."""
 
     fewest: int
     """The number of pictures in the smallest step."""
@@ -46,7 +46,7 @@ class LocalSteps:
 def refusals(
     model: ModelEntry, fields: dict[str, Any], defenses: Sequence[DefenseEntry], steps: LocalSteps, *, batch_statistics: bool
 ) -> Iterator[str]:
-    """Yield the reasons for which the engine would refuse this combination.
+    """Yield the reasons for which the engine would refuse this combination of model, protections and local steps.
 
     Args:
         model: the model.
@@ -68,8 +68,14 @@ def refusals(
         one_by_one = one_by_one or entry.one_by_one
 
 
-def unreadable(model: ModelEntry, attack: AttackEntry, *, labels: bool) -> Iterator[str]:
-    """Yield the reason to refuse the setting, if the attack must read labels and cannot read them from this model."""
+def label_refusals(model: ModelEntry, attack: AttackEntry, *, labels: bool) -> Iterator[str]:
+    """Yield the reason to refuse the attack, if it must predict labels from the update and the model's last layer is not linear.
+
+    Args:
+        model: the model.
+        attack: the attack.
+        labels: whether the attacker is granted the labels, so that it need not predict them.
+    """
     if attack.reads_labels and not labels and "linear" not in model.structure:
         yield NO_LABELS
 
@@ -101,7 +107,7 @@ def head_refusals(task: str, outputs: int, loss: str, labels: Sequence[int], *, 
 
 
 def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes: int) -> Iterator[str]:
-    """Yield the reasons for which the client with this picture cannot work with the attacker.
+    """Yield the reasons for which a client with this picture cannot be the accomplice (another client that colludes with the attacker).
 
     Args:
         source: the source of its picture.

@@ -17,7 +17,7 @@ STRENGTHS: tuple[StrengthName, ...] = get_args(StrengthName)
 
 @dataclass(frozen=True)
 class SimpleChoice:
-    """The choices in the simple form, apart from the pictures."""
+    """What a visitor chose in the simple form of the page Lab, apart from the pictures."""
 
     network: str
     count: int
@@ -50,7 +50,7 @@ class SimpleChoice:
 
 
 def choices(count: int) -> Iterator[SimpleChoice]:
-    """Yield every choice for this number of pictures."""
+    """Yield every combination that the simple form of the page Lab offers for this number of pictures."""
     form = prepared().simple
     for network, adaptive, local in product(form.networks if count in form.counts else (), (True, False), (False, True)):
         yield SimpleChoice(network, count, adaptive=adaptive, local=local)
@@ -59,7 +59,7 @@ def choices(count: int) -> Iterator[SimpleChoice]:
 
 
 def nearest_choice(experiment: Experiment) -> SimpleChoice | None:
-    """Return the choice that gives the most similar experiment; None if the form does not offer this number of pictures."""
+    """Return the simple form's choice whose experiment is most similar; None if the form does not offer this number of pictures."""
     values = experiment.model_dump()
 
     def similarity(choice: SimpleChoice) -> tuple[int, int]:

@@ -13,7 +13,10 @@ TENSORS = "Separate names by spaces: `linear.weight`; patterns: `*.bias`; or `fi
 
 @dataclass(frozen=True)
 class Syntax:
-    """A kind of free text. Both functions raise ValueError with a sentence for the author of the text."""
+    """A kind of free text in a field of a plug-in, such as a list of tensors: functions that check it, and its grammar.
+
+    Both functions (`canonical`, `check_fit`) raise ValueError with a sentence for the author of the text.
+    """
 
     canonical: Callable[[str], str]
     """Returns the text in the form that is stored."""

@@ -166,7 +166,7 @@ class Ranks(Base):
 
     @property
     def layers(self) -> tuple[Map, ...]:
-        """The convolutions outside blocks with a skip, of any size."""
+        """The convolutions outside residual blocks, including those that are too large to measure."""
         return to_measure(self._maps())
 
     @property
@@ -176,7 +176,7 @@ class Ranks(Base):
 
     @property
     def directions(self) -> int:
-        """The number of directions of the picture in which the rank of the whole gradient is measured; 0: the network is too large."""
+        """The number of directions of change of the picture in which the whole gradient's rank is measured; 0: the network is too large."""
         return gradient_directions(self._maps())
 
 

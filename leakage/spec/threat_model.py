@@ -8,7 +8,7 @@ from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry,
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, Picture, clients_of
 from leakage.spec.introduction import Introduction
-from leakage.spec.unimitated import describe_answer, describe_network, steps_left_out
+from leakage.spec.unimitated import describe_answer, describe_network, describe_without_steps
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
 
 Row = tuple[str, str, str]  # a tag such as "knows", a subject, and the fact about this subject
@@ -19,7 +19,7 @@ Row = tuple[str, str, str]  # a tag such as "knows", a subject, and the fact abo
 
 @dataclass(frozen=True)
 class ClientBehavior:
-    """What the clients of an experiment do, for the texts about it."""
+    """What the clients of an experiment do: protocol, local steps and sum of updates, for sentences about the experiment."""
 
     protocol: ProtocolEntry
     fields: dict[str, Any]
@@ -145,7 +145,7 @@ def meaning(
         return f"{attacker}: {describe_network(protections, knows=answers is not None)}"
     answers = answers and [describe_answer(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
     if attack.in_place_of_steps and behavior.steps not in (None, 1):
-        return f"{attacker}: {steps_left_out(attack, behavior.clients, protections, answers)}"
+        return f"{attacker}: {describe_without_steps(attack, behavior.clients, protections, answers)}"
     return f"{attacker}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
 
 
@@ -171,7 +171,7 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
         right = ", and here it is one: an adaptive attacker would do the same" if behavior.coincide(protections) else ""
         wrong = ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
         return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
-    if imitates(attack):
+    if imitates_naively(attack):
         mistakes = [words for name, words in attack.mistakes.items() if not fields.get(name)]
         how = f"but {' and '.join(mistakes)}" if mistakes else "both mistakes repaired"
         return f"it imitates the phone, {how}.{unknown}"
@@ -183,8 +183,8 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
     return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
 
 
-def imitates(attack: AttackEntry) -> bool:
-    """Return whether a naive attacker with this attack still simulates the client, with declared mistakes."""
+def imitates_naively(attack: AttackEntry) -> bool:
+    """Return whether this attack, run by a naive attacker, imitates the client's local steps too, with the mistakes that it declares."""
     return bool(attack.mistakes)
 
 
@@ -203,7 +203,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     behavior, adaptive = ClientBehavior.in_experiment(experiment, known), experiment.assume.adaptive
     attack, protections = known.attacks.get(experiment.attack.id), [known.defenses.get(part.id) for part in experiment.defenses]
     unused = attack.in_place_of_steps and behavior.steps not in (None, 1)
-    sees = adaptive or behavior.plain or imitates(attack)
+    sees = adaptive or behavior.plain or imitates_naively(attack)
     strategy = experiment.assume.strategy
     answers = (meta.knowledge.answers if meta else ()) or [entry.strategy(strategy).description for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
@@ -247,7 +247,7 @@ def _model(entry: ModelEntry, model: Part) -> str:
 
 
 def _sum(behavior: ClientBehavior) -> list[Row]:
-    """Return the row about the sum that arrives; none without an aggregation."""
+    """Return the row about the sum of several clients' updates that the attacker receives; no row without an aggregation."""
     if behavior.clients == 1:
         return []
     shared = f"{behavior.pictures} picture{'' if behavior.pictures == 1 else 's'} each"
@@ -258,7 +258,7 @@ def _sum(behavior: ClientBehavior) -> list[Row]:
 
 
 def _accomplice(picture: Picture | None) -> list[Row]:
-    """Return the row about the client that works with the attacker; none if there is no such client."""
+    """Return the row about the accomplice (another client that colludes with the attacker); no row if there is none."""
     if picture is None:
         return []
     sentence = f"it works with the attacker, which thus knows its picture ({picture.source} {picture.id}) and its gradient in every round"
@@ -266,7 +266,7 @@ def _accomplice(picture: Picture | None) -> list[Row]:
 
 
 def _examples(experiment: Experiment, note: dict[str, Any]) -> list[Row]:
-    """Return the row about other pictures of every class, and what the attack did with them; none if they were not granted."""
+    """Return the row about other pictures of every class that the attacker is granted; no row if it is granted none."""
     if not experiment.assume.examples:
         return []
     used = f"; it started from {note['begins']}" if "begins" in note else "; this attack starts from no picture" if note else ""
@@ -281,7 +281,7 @@ def _rounds(experiment: Experiment) -> str:
 
 
 def _proof(note: dict[str, Any]) -> list[Row]:
-    """Return the row about the attack's own proof that its answer is right; none if the attack gives no proof."""
+    """Return the row about how many of its pictures the attack has proved right without the truth; no row if the attack gives no proofs."""
     if "lambda" not in note:
         return []
     rule = "the fraction of units that are on or off just as its pictures would have them, a half at random"
@@ -290,7 +290,7 @@ def _proof(note: dict[str, Any]) -> list[Row]:
 
 
 def _labels(note: dict[str, Any]) -> str:
-    """Describe which rule read the labels, and the probability that the rule is right."""
+    """Describe by which rule the attack predicted the labels, and the probability that the rule is right."""
     rule, certainty = str(note.get("label rule", "stated when the run has ended")), note.get("label certainty")
     if certainty is None:
         return rule

@@ -6,7 +6,12 @@ from leakage.spec.catalog import AttackEntry, DefenseEntry
 
 
 def describe_network(protections: Sequence[DefenseEntry], *, knows: bool) -> str:
-    """Describe which trained network an attack asks: `knows` says whether the attacker knows the protections."""
+    """Describe which network that was trained to invert updates an attack uses: trained behind the protections, or without any.
+
+    Args:
+        protections: the protections of the client.
+        knows: whether the attacker knows the protections, and so uses the network that was trained behind them.
+    """
     if not protections:
         return f"it asks the network that was trained on what such phones send, as {'a naive' if knows else 'an adaptive'} attacker would."
     names = " and ".join(entry.short for entry in protections)
@@ -21,8 +26,8 @@ def describe_answer(attack: AttackEntry, protection: DefenseEntry, answer: str) 
     return "known, and not imitated: this attack imitates no phone" if attack.in_place_of_steps and only_imitated else answer
 
 
-def steps_left_out(attack: AttackEntry, clients: int, protections: Sequence[DefenseEntry], answers: Sequence[str] | None) -> str:
-    """Describe what an attack does that imitates no local steps.
+def describe_without_steps(attack: AttackEntry, clients: int, protections: Sequence[DefenseEntry], answers: Sequence[str] | None) -> str:
+    """Describe what an attack uses in place of the client's local steps, and what it does about each protection.
 
     Args:
         attack: the attack.

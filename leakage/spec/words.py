@@ -9,7 +9,7 @@ SHORT.maxstring = SHORT.maxother = SHORT.maxlong = 80
 
 @dataclass(frozen=True)
 class Words:
-    """The texts of one choice."""
+    """The names and the description of one option of a setting, such as "One output" of the model's outputs."""
 
     menu: str
     """How a menu offers the choice."""
