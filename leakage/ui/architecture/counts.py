@@ -127,7 +127,7 @@ def table(analysis: Analysis, steps: tuple[Step, ...]) -> str:
 
 
 def _rank(row: LayerCount) -> tuple[str, str]:
-    """Return the rank of a layer by the formula or as measured, and the measured rank if it differs from the formula."""
+    """Return two table cells on the rank of a layer's equations: by the formula or as measured, and as measured if that differs."""
     if row.measured is None:
         return "–" if row.rank is None else f"{row.rank:,}", ""
     if row.rank in (None, row.measured):

@@ -127,7 +127,10 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
 
 
 def protect(given: Given) -> None:
-    """Draw a button for each change that the counts suggest: cut a skip, the most useful first, put a skip back, use fewer filters."""
+    """Draw a button for each change of the network that protects its input, by the counts of equations and unknowns.
+
+    The changes are: remove the skip connection of a residual block (the most useful first), restore it, and use fewer filters.
+    """
     steps = given.steps
     suggestions = advice(steps, given.shape, given.outputs, batch=given.batch, convention=given.convention)
     blocks = [(index, step) for index, step in enumerate(steps) if isinstance(step, Block)]
@@ -165,7 +168,7 @@ def protect(given: Given) -> None:
 
 
 def cut_button(given: Given, cut: Cut) -> None:
-    """Draw a button that cuts a skip; its label is the index that the network would have."""
+    """Draw a button that removes the skip connection of a block; its label is the network's index (unknowns minus equations) without it."""
     changed = with_skip(given.steps, cut.step, skip=False)
     label = f"Block {cut.block:d}: {cut.index:,}"
     st.button(label, key=f"cut-{cut.block}", on_click=put, args=(changed,), icon=":material/content_cut:")

@@ -23,7 +23,7 @@ HELP = "The number c that an attacker computes from the received gradient."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:
-    """Say in a sentence which margins give the number c under this loss."""
+    """Say in a sentence at which margins mu of a network with one output mu times the derivative of this loss is c."""
     solutions, name = roots(loss, c), escape(WORDS[loss].menu)
     margins = " and ".join(f"{mu:.3f}" for mu in solutions)
     if loss == "hinge" and c == 0:
@@ -36,7 +36,7 @@ def describe_margins(loss: Loss, c: float) -> Markdown:
 
 
 def figure(c: float) -> go.Figure:
-    """Plot c over the margin for the three losses, with a line at the given c and a mark at each margin that has it."""
+    """Plot mu times the derivative of the loss over the margin mu for three losses, with a line at c and a mark where a curve meets it."""
     chart = go.Figure()
     for loss, (colour, symbol) in LOOKS.items():
         margins = [LOW + (HIGH - LOW) * step / STEPS for step in range(STEPS + 1)]
@@ -69,7 +69,7 @@ def figure(c: float) -> go.Figure:
 
 
 def show() -> None:
-    """Draw the k-curve with its slider in an expander."""
+    """Draw an expander on networks with one output: the plot of `figure`, a slider for c, and the margins that have this c."""
     with st.expander("One output: how many pictures explain one gradient?"):
         st.markdown(STORY)
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)

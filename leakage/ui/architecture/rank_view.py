@@ -29,7 +29,10 @@ TOO_LARGE = "The whole gradient of this network is too large to be measured here
 
 @dataclass(frozen=True)
 class Seen:
-    """The run that measures a network and its ranks so far, read once, so that all parts of a page show the same state."""
+    """The state of a measurement: its run, the ranks of the layers' equations so far, and the rank of the whole gradient.
+
+    It is read once for a page, so that all parts of the page show the same state.
+    """
 
     run: Run | None
     """The measurement, finished or not; None if this network has none."""
@@ -40,7 +43,7 @@ class Seen:
 
     @property
     def measured(self) -> int:
-        """The number of ranks so far."""
+        """The number of ranks that have been measured so far."""
         return len(self.ranks) + (self.gradient is not None)
 
 
@@ -65,7 +68,7 @@ def measured(analysis: Analysis, seen: Seen) -> Analysis:
 
 
 def render_gradient(analysis: Analysis, seen: Seen) -> None:
-    """Draw what was measured of the whole gradient, or that it is not measured yet."""
+    """Draw sentences on the measured rank of the whole gradient with respect to the picture, or that it is not measured yet."""
     if seen.gradient is None:
         st.caption(whole_gradient.NOT_YET)
         return
@@ -76,7 +79,7 @@ def render_gradient(analysis: Analysis, seen: Seen) -> None:
 
 
 def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
-    """Draw the button that measures, the progress of a measurement, or how it was made."""
+    """Draw the button that starts a measurement of ranks, the progress of the measurement, or how the ranks were measured."""
     task = ranks_task(given)
     layers = task.layers
     if given.batch > 1:
@@ -110,7 +113,7 @@ def how(analysis: Analysis) -> str:
 
 
 def ask(task: Ranks) -> None:
-    """Draw the button that queues the measurement."""
+    """Draw the button that queues a measurement of ranks; its label says about how long it takes."""
     if st.button(f"{ASK} (about {escape(duration(task.seconds))})", icon=":material/straighten:", key="measure-ranks"):
         try:
             service().measure(task, owner())

@@ -31,7 +31,7 @@ Runs = list[tuple[Run, Experiment]]  # R-GAP if it applies, then the search
 
 
 def render_offer(given: Given, verdict: Verdict) -> None:
-    """Draw the button that attacks the network, its settings, and the attacks of the address with their result."""
+    """Draw the button that attacks the network, the settings of these attacks, and the runs that the page's address (URL) names."""
     if given.batch > 1 or given.outputs not in TASKS:
         st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
         return
@@ -46,7 +46,7 @@ def render_offer(given: Given, verdict: Verdict) -> None:
 
 
 def settings(given: Given) -> None:
-    """Draw the choice of picture, activation and search; the defaults follow the depth of the network."""
+    """Draw the choice of picture, activation function and optimization attack; the defaults follow the depth of the network."""
     state, first = st.session_state, first_search(given)
     if key("activation") not in state or state.get(key("depth")) != first.title:  # widgets that were not drawn for a while are forgotten
         state[key("depth")] = first.title
@@ -59,13 +59,13 @@ def settings(given: Given) -> None:
 
 
 def first_search(given: Given) -> Search:
-    """Return the default search: the first prepared search for a shallow network, else the second."""
+    """Return the default optimization attack: of the two in assets/prepared.json the first for a shallow network, else the second."""
     smooth = sum(not isinstance(step, Linear) for step in given.steps) <= SHALLOW
     return prepared().verify.searches[0 if smooth else 1]
 
 
 def searches() -> dict[str, Search]:
-    """Return the searches on offer, by the id of their attack."""
+    """Return the optimization attacks that the page offers: id of the attack -> its title, attack and best activation function."""
     return {search.attack.id: search for search in prepared().verify.searches}
 
 
@@ -76,10 +76,10 @@ def attacks(given: Given, picture: str, activation: str, search: str) -> list[Ex
         given: the network.
         picture: the id of a gallery picture.
         activation: the id of the activation, see ACTIVATIONS.
-        search: the id of the attack that searches.
+        search: the id of the optimization attack, a key of `searches`.
 
     Returns:
-        First R-GAP, which is left out if the network has max pooling; then the search.
+        First R-GAP, which is left out if the network has max pooling; then the optimization attack.
 
     Raises:
         SpecError: the catalog is not ready, or an experiment is not valid.
@@ -155,13 +155,13 @@ def watch(ids: list[str]) -> None:
 
 
 def titles(runs: Runs) -> list[str]:
-    """Return a title for each run: R-GAP or the search."""
+    """Return a title for each run: R-GAP, or the title of its optimization attack."""
     title_of = {id: f"{search.title}: search" for id, search in searches().items()}
     return [title_of.get(experiment.attack.id, "R-GAP: solve equations") for _, experiment in runs]
 
 
 def summary(runs: Runs, verdict: Verdict) -> Markdown:
-    """Return prediction and result in a few lines, with the assumptions."""
+    """Return what the counts of equations predict and what the attacks reached, in a few lines, with the attacks' assumptions."""
     results = [] if len(runs) > 1 else ["R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
         end = run.outcome(AttackEnd)

@@ -37,7 +37,7 @@ SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 
 
 def rank_of(measured: GradientRank) -> str:
-    """Return rank and condition number as a phrase."""
+    """Return the rank and the condition number of the gradient's derivative with respect to the picture, as a phrase."""
     if measured.directions < measured.unknowns and not measured.short:
         rank = f"rank at least {measured.rank:,} of {measured.unknowns:,}"
     else:
@@ -53,7 +53,7 @@ def condition(value: float) -> str:
 
 
 def noise(measured: GradientRank) -> str:
-    """Say how many directions stand out of noise, for each noise level."""
+    """Say for each noise level in how many directions a change of the picture changes the gradient by more than the noise."""
     parts = [
         f"{level.directions:,} above noise {SHARES.get(level.share, f'{level.share:g} times')} as long as the gradient"
         for level in measured.above
@@ -74,7 +74,7 @@ def protective(analysis: Analysis, measured: GradientRank) -> bool:
 
 
 def extent(analysis: Analysis, measured: GradientRank) -> Markdown:
-    """Say whether the network protects this picture in part; return an empty text if no layer lacks equations, or the rank is open."""
+    """Say whether the network protects this picture in part; return an empty text if no layer lacks equations, or it is undecided."""
     if not lacks_equations(analysis):
         return Markdown("")
     if protective(analysis, measured):
@@ -89,7 +89,7 @@ def limits(measured: GradientRank) -> str:
 
 
 def sentences(analysis: Analysis, measured: GradientRank) -> list[Markdown]:
-    """Return all that the page says of the rank, in order."""
+    """Return the sentences on the rank of the whole gradient, in the order in which the page shows them."""
     first = Markdown(f"**The whole gradient: {escape(rank_of(measured))}**")
     texts = [first, escape(f"{meaning(measured)} {noise(measured)}"), extent(analysis, measured), escape(limits(measured))]
     return [text for text in texts if text]

@@ -10,13 +10,13 @@ LABELS = "Labels are read from the last layer's weight and bias"
 
 
 def sentence(known: Catalog) -> str:
-    """Say which attack needs which tensors, for the attacks that solve equations."""
+    """Say for each attack that solves equations without which tensors of an update it does not work."""
     ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
     ended = f"If the phone keeps tensors back, attacks that solve equations stop: {'; '.join(ends)}."
     return f"{ended} {LABELS}. A search continues with the tensors that arrive."
 
 
 def render_withheld() -> None:
-    """Draw the sentence, if the catalog of plug-ins is ready."""
+    """Draw the caption on attacks that stop if a client keeps tensors back; draw nothing if the catalog of plug-ins is not ready."""
     if known := service().catalog():
         st.caption(escape(sentence(known)))

@@ -71,7 +71,7 @@ def cells(row: Alternative) -> tuple[bool, str, str, str, str, str]:
 
 
 def take_away(ids: str, question: Question) -> None:
-    """Offer a page to print, a file that repeats the answer, and the link."""
+    """Draw buttons for a page to print and for a file from which the runs can be repeated, and the link to this answer."""
     with st.expander("To print", icon=":material/print:", key="asked-paper"):
         entries = {name: st.text_input(escape(name.capitalize()), max_chars=200, key=f"paper-{name}") for name in PAPER}
         st.caption(

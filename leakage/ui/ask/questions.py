@@ -48,7 +48,7 @@ KEYS = {name: f"ask-{name}" for name in USUAL}  # name in the address -> widget 
 
 
 def choose(known: Catalog) -> tuple[Question, list[Picture]]:
-    """Draw the five steps, and return the question and the pictures that the visitor uploaded for it."""
+    """Draw the five cards of the question, and return the question and the pictures that the visitor uploaded for it."""
     with forms.card(1, "Whose pictures?"):
         kind = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
         uploads = [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()] if kind == OWN else []

@@ -34,7 +34,13 @@ def bare(figure: go.Figure, *, height: int, x: dict[str, Any], y: dict[str, Any]
 
 
 def grey_line(figure: go.Figure, value: float | None, *, position: str = "top right") -> None:
-    """Add the line of a grey picture's score, where the score is known. `position` is where the annotation stands."""
+    """Add a horizontal line at the score of a grey picture, the baseline of an attacker without a gradient, unless it is None.
+
+    Args:
+        figure: It is changed in place.
+        value: The score of the grey picture, or None if it is not known.
+        position: Where the line's annotation stands, as Plotly names it.
+    """
     if value is not None:
         figure.add_hline(
             value, line_dash="dot", line_width=1.5, line_color="#888", annotation_text="a grey picture", annotation_position=position

@@ -182,7 +182,11 @@ def widget(entry: Entry, field: Field, label: str = "") -> Any:
 
 
 def accomplice_options() -> list[str]:
-    """Return the pictures that the accomplice can have, as addresses name them: none, those of the gallery, and the one in the link."""
+    """Return the options for the picture of the accomplice (another client that colludes with the attacker).
+
+    The first option is empty: no accomplice. The others name pictures as "source:id": those of the gallery, and the picture that the
+    page's address (URL) names, if it exists.
+    """
     options = [ALONE, *(f"gallery:{item.id}" for item in gallery())]
     named = str(st.session_state.get("accomplice", st.query_params.get("accomplice", ALONE)))
     with suppress(PictureError):
@@ -200,7 +204,7 @@ def load(experiment: Experiment) -> None:
 
 
 def put_fields(part: Part) -> None:
-    """Set the widgets of a plug-in to these values of its fields."""
+    """Set the widgets of a plug-in to the values of its fields."""
     for name, value in part.fields.items():
         st.session_state[f"{part.id}.{name}"] = value
 

@@ -35,7 +35,7 @@ def escape(text: object) -> Markdown:
 
 
 def ours(text: str) -> Markdown:
-    """Return a field such as `hint`, which its author wrote as Markdown, as Markdown; the test lists the fields that may be passed."""
+    """Return a text of this program as Markdown, without escaping it; a test lists the texts that may be passed, such as `hint`."""
     return Markdown(text)
 
 

@@ -35,7 +35,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
 def show_warning(
     place: DeltaGenerator, menus: Mapping[str, Sequence[Any]], fields: Mapping[str, Field], known: Catalog, more: More | None = None
 ) -> None:
-    """Show at `place` which values of the link the widgets did not take.
+    """Show at `place` which values of the page's address (URL) the widgets did not take, such as an unknown attack.
 
     The comparison happens once, when a page is drawn for the first time. The warning stays until a setting changes.
 

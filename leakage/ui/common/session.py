@@ -14,7 +14,7 @@ COMING = "coming"  # in session state: whether the visitor was on another page u
 
 
 def owner() -> str:
-    """Return the owner of this browser's runs, from its cookie, or for this session alone where it has none."""
+    """Return the id of the owner of this browser's runs: from its cookie, or, if it has none, an id for this session alone."""
     cookie = st.context.cookies.get(COOKIE)
     return owner_of(cookie) if cookie else str(st.session_state.setdefault("owner", secrets.token_urlsafe(16)))
 

@@ -28,7 +28,7 @@ ROUNDS = "An attacker that combines rounds watches {} rounds in which the server
 
 
 def show(known: Catalog) -> None:
-    """Draw the table of one scene, and every attacker of one protection in sentences."""
+    """Draw a precomputed table of protections by attacks (the visitor chooses which), and sentences on every attacker of one protection."""
     tables = {scene.title: scene for scene in scenes(known)}
     names = list(tables)
     chosen = st.segmented_control("Scene", names, default=names[0], required=True, format_func=escape, key="measured-scene")
@@ -43,7 +43,7 @@ def show(known: Catalog) -> None:
 
 
 def explanation(scene: MeasuredScene, known: Catalog) -> Markdown:
-    """Explain what a cell of the scene's table shows, as Markdown."""
+    """Explain what a cell of a precomputed table shows, as Markdown."""
     recipe = scene.recipe
     cells = [duel.naive for line in scene.lines for duel in line.duels.values() if duel.naive and "psnr" in duel.naive]
     runs = [cell["runs"] for cell in cells]
@@ -70,7 +70,7 @@ def _settings(fields: dict[str, Any]) -> str:
 
 
 def left_out(scene: MeasuredScene, known: Catalog) -> list[str]:
-    """Return a sentence for each attack that is not in the scene's table, with the reason."""
+    """Return a sentence for each attack that is missing in a precomputed table, with the reason."""
     return [f"{known.attacks.get(id).short} is not in this table: {why}." for id, why in scene.left_out.items()]
 
 
@@ -107,7 +107,7 @@ def _cells(line: Line, attacks: Sequence[str], known: Catalog) -> list[TableCell
 
 
 def _duel(duel: Duel | None, known: Catalog) -> list[TableCell]:
-    """Return the cells of the naive and the adaptive attacker, or a wide cell for both."""
+    """Return the table cells of one attack against one protection: naive and adaptive attacker, or a wide cell for both."""
     if duel is None or duel.naive is None:
         return [TableCell(text=DASH)] * 2
     if "psnr" not in duel.naive:  # this attack was refused here

@@ -14,7 +14,7 @@ from leakage.ui.common.markdown import escape, ours
 
 
 def deployed_query(known: Catalog) -> str:
-    """Return the query of the comparison's address, without the question mark."""
+    """Return the query of the address (URL) that opens the comparison of protections as frameworks offer them; "?" is left out."""
     settings = prepared().compare.deployed
     arms = ",".join([NONE, *(key_of((part,), known) for part in settings.presets.values())])
     variants = urlencode({"differs": "protection", "voices": "both", "arms": arms}, safe=",:;=")
@@ -22,7 +22,7 @@ def deployed_query(known: Catalog) -> str:
 
 
 def render_deployed(known: Catalog) -> None:
-    """Draw the link, with the names of the protections in its tooltip."""
+    """Draw the link to the comparison of protections as frameworks offer them; its tooltip names the protections."""
     settings = prepared().compare.deployed
     names = "; ".join(settings.presets)
     address = f"{base()}/compare?{deployed_query(known)}"

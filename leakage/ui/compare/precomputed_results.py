@@ -73,7 +73,7 @@ def content(known: Catalog) -> None:
 
 
 def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
-    """Draw DLG against one protection at growing strength."""
+    """Draw the precomputed PSNR of DLG (Deep Leakage from Gradients) against the strength of a protection that the visitor chooses."""
     titles = list(dict.fromkeys(row["sweep"] for row in rows))
     chosen = st.segmented_control("Protection", titles, default=titles[0], required=True, format_func=escape, key="threshold")
     rows_of_sweep = [row for row in rows if row["sweep"] == chosen]

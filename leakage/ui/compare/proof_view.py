@@ -27,7 +27,7 @@ both derivatives are 0 (up to $\varepsilon$), and the phone sends the sign of $g
 
 
 def show(_known: Catalog) -> None:
-    """Draw the claims of the proof, each with its curve."""
+    """Draw three claims of the proof in the AdaDefense paper, each with a plot of what the paper's own formula gives."""
     st.markdown(ABOUT)
     left, right = st.columns(2, vertical_alignment="bottom")
     number = left.segmented_control(
@@ -44,7 +44,10 @@ def show(_known: Catalog) -> None:
 
 
 def ratio() -> go.Figure:
-    """Plot V / |g| of a constant gradient over the rounds: computed, by the appendix's rule, and the paper's printed values."""
+    """Plot V / |g| of a constant gradient g over the rounds: computed, by the rule of the paper's appendix, and as the paper prints it.
+
+    V is the root of Adam's corrected second moment.
+    """
     chart = go.Figure()
     chart.add_scatter(x=ROUNDS, y=[constant_ratio(number) for number in ROUNDS], name="V / |g|", line_color=OURS, mode="lines+markers")
     claimed = [corrected_twice(number) for number in ROUNDS]
@@ -61,7 +64,7 @@ def ratio() -> go.Figure:
 
 
 def root(entry: GradientEntry) -> go.Figure:
-    """Plot V over the gradient, and the paper's line alpha g."""
+    """Plot V, the root of Adam's corrected second moment, over the gradient g of this round, and the paper's claim V = alpha g."""
     chart, alpha = go.Figure(), PRINTED[entry.number]
     chart.add_scatter(**_curve(entry.root), name="V", line_color=OURS)
     chart.add_scatter(**_curve(lambda g: alpha * g), name="the paper's alpha g", line={"color": PAPER, "dash": "dash"})
@@ -69,7 +72,7 @@ def root(entry: GradientEntry) -> go.Figure:
 
 
 def derivative(entry: GradientEntry) -> go.Figure:
-    """Plot the derivative of what is sent over the gradient, equation 17, and what is sent."""
+    """Plot three curves over the gradient of this round: what the client sends, its derivative, and the derivative by equation 17."""
     chart = go.Figure()
     chart.add_scatter(**_curve(entry.derivative), name="derivative of what is sent", line_color=OURS)
     chart.add_scatter(**_curve(entry.claimed_derivative), name="equation 17", line={"color": PAPER, "dash": "dash"})
@@ -78,7 +81,7 @@ def derivative(entry: GradientEntry) -> go.Figure:
 
 
 def _curve(value: Callable[[float], float]) -> dict[str, object]:
-    """Return the points of a function on both sides of 0; values beyond STEEP are left out."""
+    """Return the points of a function on [-REACH, REACH] as arguments of Plotly's `add_scatter`; values beyond STEEP are left out."""
     x = [REACH * index / POINTS for index in range(-POINTS, POINTS + 1)]
     values = [value(g) for g in x]
     return {"x": x, "y": [y if abs(y) <= STEEP else None for y in values], "mode": "lines"}

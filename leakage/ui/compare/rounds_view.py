@@ -96,10 +96,11 @@ def over_rounds(selected: Sequence[Curve], known: Catalog) -> go.Figure:
 
 
 def hook(draw: dict[str, Any]) -> go.Figure:
-    """Plot the sizes that one draw sends over the sizes of the gradient's entries, with a line at the smallest.
+    """Plot the sizes of the entries that a client sends over the sizes of the gradient's entries, with a line at the smallest sent size.
 
     Args:
-        draw: the draw as stored: `g` the sizes of the entries, `v` the sizes that are sent, `smallest` the least of these.
+        draw: one random draw of the protection's noise as stored: `g` the sizes of the gradient's entries, `v` the sizes that are sent,
+            `smallest` the least of these.
     """
     chart = go.Figure()
     chart.add_scatter(x=draw["g"], y=draw["v"], mode="markers", marker={"size": 4, "color": COLOURS[1]}, name="sent")
@@ -121,7 +122,11 @@ def hook(draw: dict[str, Any]) -> go.Figure:
 
 
 def closeness(rows: Sequence[dict[str, Any]]) -> go.Figure:
-    """Plot each strategy's cosine similarity with the gradient over the number of draws, at the smallest ratio."""
+    """Plot the cosine similarity of each adaptive strategy's estimate with the gradient over the number of updates that it combines.
+
+    Args:
+        rows: the stored results. Only those with the smallest `ratio` are plotted.
+    """
     selected = [row for row in rows if row["ratio"] == min(row["ratio"] for row in rows)]
     chart = go.Figure()
     names = [name for name in selected[0] if name not in BESIDE]

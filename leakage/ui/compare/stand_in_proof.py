@@ -14,14 +14,17 @@ PRINTED = {1: 1.0, 2: 1.0, 1000: 1.258}  # round -> alpha in the paper's appendi
 
 @dataclass(frozen=True)
 class GradientEntry:
-    """One entry of a client's gradient in round `number`; the entry was `before` in all earlier rounds."""
+    """One entry of a client's gradient, with Adam's moments of it, in round `number` (r); the entry was `before` in all earlier rounds.
+
+    The client sends m^ / (V + eps): m^ is the corrected first moment, V the root of the corrected second moment.
+    """
 
     number: int
     before: float
 
     @property
     def m(self) -> float:
-        """The first moment before this round: (1 - beta1^(r-1)) times the gradient.
+        """Adam's first moment m_(r-1) before this round: (1 - beta1^(r-1)) times `before`.
 
         >>> round(GradientEntry(2, 1.0).m, 6)
         0.1
@@ -30,7 +33,7 @@ class GradientEntry:
 
     @property
     def v(self) -> float:
-        """The second moment before this round.
+        """Adam's second moment v_(r-1) before this round: (1 - beta2^(r-1)) times the square of `before`.
 
         >>> round(GradientEntry(3, 2.0).v, 6)
         0.007996
@@ -38,11 +41,13 @@ class GradientEntry:
         return float((1 - BETA2 ** (self.number - 1)) * self.before**2)
 
     def first(self, g: float) -> float:
-        """Return m^, the corrected first moment, for the gradient g of this round."""
+        """Return m^, the first moment with bias correction, for the gradient g of this round."""
         return (BETA1 * self.m + (1 - BETA1) * g) / (1 - BETA1**self.number)
 
     def root(self, g: float) -> float:
-        """Return V, the root of the corrected second moment: never negative, and |g| in the first round.
+        """Return V, the square root of the second moment with bias correction, for the gradient g of this round.
+
+        It is never negative, and |g| in the first round.
 
         >>> [round(GradientEntry(1, 0.0).root(g), 6) for g in (-0.5, 0.5)]
         [0.5, 0.5]
@@ -50,7 +55,7 @@ class GradientEntry:
         return math.sqrt((BETA2 * self.v + (1 - BETA2) * g * g) / (1 - BETA2**self.number))
 
     def sent(self, g: float) -> float:
-        """Return m^ / (V + eps), which the client sends."""
+        """Return m^ / (V + eps), which the client sends for the gradient g of this round."""
         return self.first(g) / (self.root(g) + EPS)
 
     def derivative(self, g: float) -> float:
@@ -68,7 +73,9 @@ class GradientEntry:
         return ((1 - BETA1) / (1 - BETA1**self.number) * (root + EPS) - self.first(g) * root_derivative) / (root + EPS) ** 2
 
     def claimed_derivative(self, g: float) -> float:
-        """Return equation 17 with the printed alpha: -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2); NaN where g = 0.
+        """Return the derivative by the AdaDefense paper's equation 17 and its alpha; NaN where g = 0.
+
+        It is -beta1 m_(r-1) / (alpha (1 - beta1^r) g^2), which sets V = alpha g.
 
         >>> round(GradientEntry(2, 1.0).claimed_derivative(1.0), 4)
         -0.4737
@@ -77,9 +84,9 @@ class GradientEntry:
 
 
 def corrected_twice(number: int) -> float:
-    """Return 1 / sqrt(1 - beta2^r), the rule behind the appendix's alpha in round 1000.
+    """Return 1 / sqrt(1 - beta2^r) in round r = `number`: the rule behind alpha = 1.258 in the appendix of the AdaDefense paper.
 
-    The rule takes v_(r-1) = g^2, which would be corrected already, and corrects it a second time.
+    The rule takes the second moment for g^2, which is its value after bias correction, and corrects it a second time.
 
     >>> round(corrected_twice(1000), 3)
     1.258
@@ -88,5 +95,5 @@ def corrected_twice(number: int) -> float:
 
 
 def constant_ratio(number: int) -> float:
-    """Return V / |g| in round r for a gradient that has not changed; it is 1, because the bias correction is made for this case."""
+    """Return V / |g| in round `number` for a gradient g that never changed: 1, because Adam's bias correction is made for this case."""
     return GradientEntry(number, 1.0).root(1.0)

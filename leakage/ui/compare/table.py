@@ -70,7 +70,13 @@ class Column:
 
 
 def score_column(name: str, digits: int, what: str) -> Column:
-    """Return the column of a score that a grey picture has too, with this number of digits after the point."""
+    """Return the column of a score such as PSNR, which is also shown for a grey picture as a baseline.
+
+    Args:
+        name: the score's name, an attribute of `Row`.
+        digits: the number of digits after the point.
+        what: the explanation of the column.
+    """
     return Column(what=what, read=lambda row: TableCell(text=number(getattr(row, name), digits)), grey=name, digits=digits)
 
 
@@ -148,7 +154,7 @@ def _table(rows: Sequence[Row], variants: Variants, attackers: Sequence[str], mo
 
 
 def _epsilon(index: int, what: str) -> Column:
-    """Return the column of `EPSILONS` with this index."""
+    """Return the column of the epsilon (privacy budget) with this index in `Cost.epsilons`; `what` explains it."""
     return Column(
         what=what, read=lambda row: TableCell(text=epsilon_words(row.cost.epsilons(row.epsilon)[index], 1)), each=False, long=True
     )
@@ -233,7 +239,7 @@ def _cell(row: Row | None, *, framed: bool = False, span: int = 1) -> TableCell:
 
 
 def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool = False, span: int = 1) -> TableCell:
-    """Return a cell with a PSNR that is coloured by `share`."""
+    """Return a cell with a PSNR in dB on a coloured ground; `share` is the strength of the colour, from 0 (nothing leaks) to 1."""
     return TableCell(text=f"{psnr:.1f}", kind="heat", share=share, title=title, below=below, framed=framed, span=span)
 
 

@@ -115,13 +115,13 @@ def choose_attackers() -> str:
 
 
 def set_apart() -> list[str]:
-    """Return the names of the client's fields that this page asks for as what differs, so that the form leaves them out."""
+    """Return the names of the client's fields that differ between the variants: they have another widget, so the form leaves them out."""
     differs = st.session_state.get("differs", "")
     return [client_axes.FIELDS[differs]] if differs in client_axes.FIELDS else []
 
 
 def prepare() -> None:
-    """Set the widgets to the prepared comparison for a newcomer; `choose_attack` puts in its attack when that menu is first drawn."""
+    """Set the widgets to the comparison in assets/prepared.json, except its attack, which `choose_attack` sets when it draws that menu."""
     forms.load(prepared().compare.experiment.model_copy(update={"attack": forms.DEFAULT.attack}))
     st.session_state[NEWCOMER] = True
     st.session_state.pop(address.OPENING, None)
@@ -146,7 +146,7 @@ def tries_the_strongest() -> bool:
 
 
 def _menu(key: str, options: list[str], known: Catalog) -> dict[str, str]:
-    """Return protections with their names, key to name, with the keys that a link or the visitor has added."""
+    """Return a menu of protections, key to short name: `options`, and what a link or the visitor has chosen in the widget `key`."""
     chosen = st.session_state.get(key, [])
     added_keys = known_keys([chosen] if isinstance(chosen, str) else chosen, known)
     return short_names([*options, *(key for key in added_keys if key not in options)], known)
@@ -290,7 +290,7 @@ def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
 
 
 def _fit(known: Catalog) -> None:
-    """Set the widgets to the training of the first trained model that was chosen."""
+    """Set the widgets of the model and the pictures to those with which the first chosen checkpoint (trained model) was trained."""
     for name in filter(None, st.session_state["states"][:2]):
         with suppress(CheckpointError):
             forms.fit(name, known)

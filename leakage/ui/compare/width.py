@@ -28,12 +28,12 @@ change, width only averages noise away: with a hundred times this noise a third 
 
 @cache
 def measured() -> dict[str, Any]:
-    """Return the results of `benchmarks/published/width_noise.py`."""
+    """Return how well R-GAP reconstructs from noisy gradients of wider networks, as `benchmarks/published/width_noise.py` measured it."""
     return dict(json.loads(FILE.read_text()))
 
 
 def figure() -> go.Figure:
-    """Plot the error over the index, a line for each part that was widened from 1 to 4 times."""
+    """Plot R-GAP's error (MSE) over the network's index (unknowns minus equations), a line for each layer that was widened 1 to 4 times."""
     chart = go.Figure()
     rows = measured()["rows"]
     for part, (colour, symbol) in LOOKS.items():
@@ -60,7 +60,7 @@ def figure() -> go.Figure:
 
 
 def show() -> None:
-    """Draw the story and the figure in an expander."""
+    """Draw an expander that says whether a wider network leaks more, with the plot of `figure`."""
     with st.expander("Does a wider network leak more? Measured"):
         results = measured()
         first, third = results["rows"][0], results["rows"][-1]["mse"]

@@ -43,7 +43,7 @@ def choose_granted(model: Part) -> Assumptions:
 
 
 def choose_attacker(known: Catalog, model: Part, behavior: ClientBehavior, defenses: Sequence[Part]) -> tuple[Part, Assumptions]:
-    """Draw the widgets of the fourth step, and return the attack and what the attacker knows.
+    """Draw the widgets of the card "The attacker and what it knows", and return the attack and what the attacker knows.
 
     Args:
         known: The catalog of plug-ins.
@@ -114,7 +114,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
 
 
 def choose_examples() -> bool:
-    """Draw the switch, and return whether the attacker has other pictures of every class."""
+    """Draw the switch "Has other pictures of every class", and return whether it is on."""
     return st.toggle(
         "Has other pictures of every class",
         key="examples",

@@ -20,7 +20,7 @@ APART = {"epochs": "Local epochs"}  # fields of protocols that stand in the card
 
 @dataclass(frozen=True)
 class Setting:
-    """The fields of an experiment that step 2 decides."""
+    """The fields of an experiment about the client: its model and training, what it sends, and how many rounds the attacker watches."""
 
     model: Part
     checkpoint: str
@@ -35,7 +35,7 @@ class Setting:
 
 
 def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
-    """Draw the widgets of the second step, and a picture of what is sent and what is not; return the setting.
+    """Draw the widgets about the client (model, protocol, sum, rounds), and a drawing of what it sends and keeps; return the choices.
 
     Args:
         known: The catalog of plug-ins.
@@ -66,7 +66,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
 
 
 def choose_rounds() -> int:
-    """Draw the slider, and return the number of rounds from which the attacker received an update."""
+    """Draw the slider of rounds, and return the number of rounds from which the attacker received an update."""
     return st.slider(
         "Rounds watched",
         1,
@@ -77,7 +77,7 @@ def choose_rounds() -> int:
 
 
 def choose_phones(known: Catalog) -> int:
-    """Draw the slider, and return how many phones are in the sum that arrives; 1: the update of this phone arrives alone."""
+    """Draw the slider of phones, and return how many phones are in the sum that arrives; 1: the update of this phone arrives alone."""
     if not known.aggregations:
         return 1
     return st.select_slider(
@@ -108,7 +108,7 @@ def choose_aggregation(known: Catalog, phones: int) -> Part | None:
 
 
 def choose_attacked_round(rounds: int) -> int:
-    """Draw the slider, and return the round that is attacked; with a single round return 1 and forget an earlier choice."""
+    """Draw the slider of the attacked round, and return that round; with a single round return 1 and forget an earlier choice."""
     if rounds == 1:
         st.session_state.pop("attacked_round", None)
         return 1

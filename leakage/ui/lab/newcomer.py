@@ -16,7 +16,7 @@ BARE = {"v": str(VERSION), PICKED: ",".join(lab_settings(forms.DEFAULT)[PICKED])
 
 
 def front_door() -> None:
-    """Draw the front door: whole for a newcomer, one line for any other visitor."""
+    """Draw the introduction at the top of the page: whole for a newcomer, one line for any other visitor."""
     front(service().catalog(), settings=SETTINGS, small=not is_newcomer())
 
 

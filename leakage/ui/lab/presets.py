@@ -16,7 +16,7 @@ CHOSEN = "presets-chosen"  # in session state: how many were chosen; part of the
 
 
 def render_buttons() -> None:
-    """Draw the first presets as a row of buttons, and a menu with the others."""
+    """Draw a button for each preset (a prepared pair of runs with a story): the first in a row, the others in a menu."""
     presets = prepared().presets
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Worth watching:", width="content")
@@ -33,13 +33,13 @@ def _button(preset: Preset) -> None:
 
 
 def choose(preset: Preset) -> None:
-    """Show the preset that was pressed, and close the menu."""
+    """Show the runs of the preset whose button was pressed, and close the menu."""
     st.session_state[CHOSEN] = st.session_state.get(CHOSEN, 0) + 1
     start(preset)
 
 
 def find_preset(name: str | None) -> Preset | None:
-    """Return the preset with the name that an address holds, or None."""
+    """Return the preset with this name, as in ?preset=name of the page's address, or None."""
     return next((preset for preset in prepared().presets if preset.name == name), None)
 
 

@@ -118,7 +118,7 @@ def find_shown_runs(ids: str | None) -> list[Run]:
 
 
 def staged(id: str, title: str, experiment: Experiment, known: Catalog) -> Shown:
-    """Return what the component that plays a run needs; where its protocol no longer exists, the words for a plain gradient."""
+    """Return what the component that plays a run needs; for a protocol that no longer exists, with the general words for an update."""
     count = len(experiment.pictures)
     if known.protocols.find(experiment.protocol.id) is None:
         phones = clients_of(experiment.aggregation, known)

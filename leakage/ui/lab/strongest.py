@@ -21,7 +21,10 @@ protection. The attacks run side by side on the page Compare; the best result co
 
 
 def button(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """Draw the button, unless the picture is recognizable already or fewer than two attackers fit; when pressed, open the comparison."""
+    """Draw the button that runs the strongest known attackers on the pictures of a run and opens the page Compare with them.
+
+    There is no button if the run has shown the picture recognizably already, or if fewer than two attackers fit its experiment.
+    """
     end = run.outcome(AttackEnd)
     strongest: list[Experiment] = []
     with suppress(SpecError):  # the trained model of the run may have been deleted

@@ -16,7 +16,7 @@ def _component() -> ComponentRenderer:
 
 
 def front(known: Catalog | None, *, settings: str, small: bool) -> None:
-    """Draw the front door.
+    """Draw the introduction at the top of the page Lab: a question, a guess and stories for a newcomer.
 
     Args:
         known: the plug-ins; None while they are not ready.

@@ -22,12 +22,12 @@ def words(travels: Travels, phones: int = 1, *, other_sums: str = "") -> str:
 
 
 def show(sender: ClientBehavior) -> None:
-    """Draw the picture on the page; a rerun with the same choices changes nothing in the browser."""
+    """Draw on the page what clients send and what they keep; a rerun with the same choices changes nothing in the browser."""
     _component()(key="sent", data={"picture": picture(sender)})
 
 
 def picture(sender: ClientBehavior) -> str:
-    """Return the drawing as SVG with a text alternative."""
+    """Return the drawing of what clients send and keep, as SVG with a text alternative."""
     travels, phones, steps = sender.protocol.travels, sender.clients, sender.steps
     several = phones > 1
     return render(
@@ -63,7 +63,7 @@ def describe(sender: ClientBehavior) -> str:
 
 
 def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
-    """Return the parts of the drawing of a phone: its pictures, its local steps and what it keeps."""
+    """Return what the SVG template needs to draw a single phone: its pictures, its local steps and what it keeps."""
     right = 112 if travels.kept else 150
     middle = (46 + right) / 2
     if steps is None:
@@ -81,7 +81,7 @@ def _one(travels: Travels, steps: int | None) -> dict[str, Any]:
 
 
 def _several(phones: int, travels: Travels, steps: int | None) -> list[dict[str, Any]]:
-    """Return the parts of the drawing of several phones with their updates added up."""
+    """Return what the SVG template needs to draw each of several phones, at most ROWS of them."""
     rows = min(phones, ROWS)
     tops = [36 - (17 * rows - 3) / 2 + 17 * row for row in range(rows)]
     return [
