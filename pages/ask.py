@@ -26,7 +26,13 @@ GROUP = "question"
 
 
 def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
-    """Draw the button, what it will run, and the upload of a file that asks the same; `uploads` are pictures of the visitor."""
+    """Draw the Ask button with what it will run, and the upload of an answer file; queue the runs when the button is pressed.
+
+    Args:
+        question: the question.
+        uploads: the pictures that the visitor uploaded for it.
+        known: the plug-ins.
+    """
     planned, problem = list[Experiment](), ""
     try:
         planned = plan(question, known, seconds_now, slots=service().slots, uploads=uploads)
@@ -55,7 +61,7 @@ def seconds_now(experiment: Experiment) -> float | None:
 
 
 def submit(planned: list[Experiment]) -> None:
-    """Queue all experiments in their order, and write the ids of the runs into the address."""
+    """Queue all experiments in their order, and write the ids of the runs into the page's address (URL)."""
     pressed = time.time()
     uploads = {id: file for experiment in planned for id, file in uploads_of(experiment.pictures).items()}
     try:
@@ -67,7 +73,7 @@ def submit(planned: list[Experiment]) -> None:
 
 
 def again(file: UploadedFile) -> None:
-    """Set the widgets to the question of an answer file, and run it again."""
+    """Set the widgets to the question of an answer file, which this page exported before, and run its experiments again."""
     known = service().catalog()
     try:
         question = answer_file.question(file.getvalue().decode())

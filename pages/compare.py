@@ -24,7 +24,7 @@ ONLY_LAB = ("defense", "adaptive", "counter")  # menus that the Lab has and this
 
 
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
-    """Draw the three cards, the first one last because it needs the others; return the experiments, and a sentence for each problem."""
+    """Draw the three cards of settings, filling the first ("What differs") last; return the experiments and a sentence for each problem."""
     variants.room_for_batches()
     differing = forms.card(1, "What differs")
     with forms.card(2, "The private pictures"):
@@ -86,7 +86,7 @@ def estimate(experiments: list[Experiment]) -> str:
 
 
 def submit(experiments: list[Experiment], *, anew: bool = False) -> None:
-    """Queue all experiments, and write the ids of the runs into the address, in the order of the variants."""
+    """Queue all experiments, and write the ids of the runs into the page's address (URL), in the order of the variants."""
     order = queue_order(experiments)
     uploads = {id: file for experiment in experiments for id, file in uploads_of(experiment.pictures).items()}
     try:

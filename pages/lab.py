@@ -20,7 +20,7 @@ from leakage.ui.lab.client_choice import choose_setting
 
 
 def settings(known: Catalog) -> Experiment | None:
-    """Draw the four steps as widgets, and return the experiment; None while no picture is chosen."""
+    """Draw the four cards of widgets (pictures, phone, protection, attacker), and return the experiment; None if no picture is chosen."""
     with forms.card(1, "The private pictures"):
         items, pictures = choose_pictures()
         size, channels = choose_shape(items)
@@ -79,7 +79,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
 
 
 def begin(known: Catalog) -> None:
-    """Set the widgets on a new page, and after Back or Forward, to the settings of the address or of the run that it shows."""
+    """Set the widgets, on a new page or after Back or Forward, to the settings in the page's address (URL) or of the run that it names."""
     state, back = st.session_state, address.went_through_history()
     drawn = "attack" in state  # this page, or another page with the same menu
     if drawn and not back and not (state.get(COMING) and state.get(SHOWN)):
@@ -98,7 +98,7 @@ def begin(known: Catalog) -> None:
 
 
 def run_shown() -> str | None:
-    """Return the ids of the runs in the address; for an address without settings, the runs that the page showed before."""
+    """Return the ids of the runs in the page's address (URL), joined by commas; without settings there, the runs shown before; or None."""
     return st.query_params.get("run") or (None if "v" in st.query_params else st.session_state.get(BEFORE))
 
 

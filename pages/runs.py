@@ -82,7 +82,7 @@ def show_row(run: Run, label: Label, known: Catalog) -> None:
 
 
 def rename(run: str, holder: str) -> None:
-    """Store the name that the visitor typed for a run."""
+    """Store the name that the visitor typed for a run; `holder` is the id of the visitor, to whom the name belongs."""
     service().labels.rename(run, holder, st.session_state[f"name-{run}"])
 
 
@@ -98,7 +98,7 @@ def show_summary(run: Run, name: str, known: Catalog) -> None:
 
 
 def share(runs: list[Run], labels: dict[str, Label]) -> None:
-    """Draw the link that lists the pinned runs; it holds their names, so that other visitors see them too."""
+    """Draw a link that other visitors can open to see the pinned runs as a list; it contains the names of these runs."""
     query = urlencode([("list", ",".join(run.id for run in runs)), *(("called", labels[run.id].name) for run in runs)], safe=",")
     with st.popover("Make a lesson of the pinned runs", icon=":material/format_list_numbered:", type="tertiary"):
         st.markdown("Everybody with this link sees these runs in this order, with their names and pictures, for as long as you keep them.")
@@ -106,8 +106,8 @@ def share(runs: list[Run], labels: dict[str, Label]) -> None:
         st.link_button("Open it", f"{base()}/runs?{query}", icon=":material/open_in_new:")
 
 
-def lesson(ids: list[str], names: list[str], known: Catalog) -> None:
-    """Draw the runs that a link lists, in its order."""
+def show_list(ids: list[str], names: list[str], known: Catalog) -> None:
+    """Draw the runs of a link that another visitor made, in the order of their ids, with the names that the link gives them."""
     st.markdown("#### A list of runs")
     named = zip_longest(ids[:MAX_RUNS], names[:MAX_RUNS], fillvalue="")
     listed = [(run, printable(name)) for id, name in named if (run := service().look(id))]
@@ -125,7 +125,7 @@ def page() -> None:
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")
     elif ids := [id for id in st.query_params.get("list", "").split(",") if id]:
-        lesson(ids, st.query_params.get_all("called"), known)
+        show_list(ids, st.query_params.get_all("called"), known)
     else:
         st.markdown("#### The runs of this browser")
         delete_by_code.show()

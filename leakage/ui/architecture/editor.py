@@ -47,7 +47,7 @@ def key(name: str) -> str:
 
 
 def read_url() -> None:
-    """Set the widgets from the address on a visitor's first run; a value that is not allowed becomes the default."""
+    """Set the widgets from the page's address (URL) on a visitor's first run; a value that is not allowed becomes the default."""
     state, address = st.session_state, st.query_params
     if key("net") in state:
         return
@@ -57,7 +57,7 @@ def read_url() -> None:
 
 
 def write_url() -> None:
-    """Write all settings that differ from their default into the address."""
+    """Write all settings that differ from their default into the page's address (URL)."""
     values = {name: (str(st.session_state.get(key(name), options[0])), str(options[0])) for name, options in SETTINGS.items()}
     values["net"] = (JOINT.join(st.session_state[key("net")].splitlines()), TEMPLATES[START])
     for name, (value, default) in values.items():

@@ -40,7 +40,7 @@ def went_through_history() -> bool:
 
 
 def read_url(known: Catalog, *, again: bool = False) -> None:
-    """Set the widgets to the values in the address, before the page draws them.
+    """Set the widgets to the values in the page's address (URL), before the page draws them.
 
     Values that cannot be used are skipped; `tell_misread` names them later.
 
@@ -78,7 +78,9 @@ def reset(known: Catalog) -> None:
 
 
 def tell_misread(place: DeltaGenerator, known: Catalog, *, without: Collection[str] = (), more: misread.More | None = None) -> None:
-    """Show one warning that lists the values of the link that could not be used, until a setting changes. Call it after `write_url`.
+    """Show one warning that lists the values of the page's address (URL) that could not be used, until a setting changes.
+
+    Call it after `write_url`.
 
     Args:
         place: Where the warning appears.
@@ -91,7 +93,7 @@ def tell_misread(place: DeltaGenerator, known: Catalog, *, without: Collection[s
 
 
 def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[str, str | None] | None = None) -> None:
-    """Write every setting that differs from its default into the address, with the version of the links, which fixes the defaults.
+    """Write every setting that differs from its default into the page's address (URL), with a version number that fixes the defaults.
 
     All keys are written at once, with the run that was started, so that a change is a single step of the browser's history. A page that
     was opened without settings, or by a link to runs, keeps its address until a setting changes, so that opening it is one step, not two.
