@@ -139,7 +139,11 @@ def file_words(error: OSError) -> str:
 
 
 def evaluate_here(ids: list[str]) -> None:
-    """Log a line for every stage of every checkpoint: its accuracy measured now and on its card."""
+    """Log the accuracy, measured now and on its model card, of trained models after each number of rounds that has stored weights.
+
+    Args:
+        ids: the ids of the trained models; empty: all.
+    """
     from leakage.engine.devices import best_device
     from leakage.workers.training_adapter import accuracy_of
 
@@ -211,7 +215,7 @@ def plugins_page(known: catalog.Catalog) -> str:
 
 
 def declarations_section() -> list[str]:
-    """Return the lines on what a plug-in of each kind can declare, from the declarations' docstrings."""
+    """Return the lines of docs/plugins.md on the attributes that plug-ins and strategies can set, from their docstrings."""
     about = "A plug-in sets these as attributes of its class, a strategy as arguments. What has no default must be set."
     lines = ["## What a plug-in declares", "", about, ""]
     for heading, owner in DECLARED.items():
@@ -223,7 +227,7 @@ def declarations_section() -> list[str]:
 
 
 def default(owner: type, name: str) -> str:
-    """Return the default of a declaration as Markdown for docs/plugins.md; "" if every plug-in must set it."""
+    """Return the default of an attribute that plug-ins or strategies set, as Markdown for docs/plugins.md; "" if they must set it."""
     if not hasattr(owner, name):
         return ""
     value = getattr(owner, name)

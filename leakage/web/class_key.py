@@ -17,31 +17,33 @@ NO_PASSWORD = "There is no link to join, because there is no class password: sta
 
 
 class ClassKey:
-    """The cookie and the link that a class password permits; both are keyed hashes of the password, with a random key in the home folder.
+    """The secrets of the login cookie and of the link to join, on a server that asks a class for a password (LEAKAGE_PASSWORD).
 
-    A new password or another home folder makes them invalid. Raises RuntimeError if there is no password.
+    Both are hashes of the password, keyed with a random key in the home folder.
+
+    A new password or another home folder makes both invalid. Raises RuntimeError if there is no password.
     """
 
     def __init__(self, config: Settings) -> None:
         if not config.password:
             raise RuntimeError(NO_PASSWORD)
         self.key = home_key(config.home / "class.key")
-        self.cookie, self.link = self.sign("cookie", config.password), self.sign("link", config.password)
+        self.cookie, self.link = self.hash_password("cookie", config.password), self.hash_password("link", config.password)
 
-    def sign(self, use: str, password: str) -> str:
-        """Return the HMAC-SHA-256 of a password and its use ("cookie" or "link") in hexadecimal form."""
+    def hash_password(self, use: str, password: str) -> str:
+        """Return the HMAC-SHA-256, with the key of the home folder, of a use ("cookie" or "link") and a password, in hexadecimal form."""
         return hmac.new(self.key, f"{use} {password}".encode("utf-8", "replace"), sha256).hexdigest()
 
     def is_password(self, password: str) -> bool:
         """Return whether a password is right, in a time that does not depend on where it is wrong."""
-        return hmac.compare_digest(self.sign("cookie", password), self.cookie)
+        return hmac.compare_digest(self.hash_password("cookie", password), self.cookie)
 
     def is_cookie(self, cookie: str) -> bool:
-        """Return whether the value of a cookie is right."""
+        """Return whether this is the value of the cookie that the server sets after the right password."""
         return hmac.compare_digest(cookie.encode("utf-8", "replace"), self.cookie.encode())
 
     def is_link(self, key: str) -> bool:
-        """Return whether the key in a link to join is right."""
+        """Return whether this is the key in the link that lets visitors in without the password."""
         return hmac.compare_digest(key.encode("utf-8", "replace"), self.link.encode())
 
 

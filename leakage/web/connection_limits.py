@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class ConnectionLimits:
-    """All open connections; an address may have at most `per_address` of them, a named proxy any number."""
+    """All open connections; an address may have at most `per_address` of them, a reverse proxy in `proxies` any number."""
 
     def __init__(self, *, per_address: int, proxies: Iterable[str]) -> None:
         self.per_address, self.proxies = per_address, NamedProxies(_no_application, names=proxies)
@@ -71,7 +71,7 @@ class ConnectionLimits:
             connection.close()
 
     def count(self) -> int:
-        """Return the number of connections in `open`; some of them may have ended."""
+        """Return the number of connections of all addresses; some of them may have ended."""
         return sum(map(len, self.open.values()))
 
     def open_connections(self, address: str) -> list["LimitedProtocol"]:
@@ -96,7 +96,7 @@ class ConnectionLimits:
             log.warning(message, *values)
 
     def handle_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an exception of the event loop; for a connection without a descriptor only a line a minute, without a traceback."""
+        """Log an exception of the event loop; if no descriptor is left for a new connection, only a line a minute without a traceback."""
         error = context.get("exception")
         if isinstance(error, OSError) and error.errno in NO_DESCRIPTOR:
             self.warn("no connection can be taken now: %s", error.strerror)

@@ -76,14 +76,14 @@ class DispatcherWatch:
         return WATCH
 
     def set_superseded(self, message: str) -> None:
-        """Set the message of `superseded`, and log it if there was none before."""
+        """Set the message that pages show while a newer program uses this home (empty: none does); log it if none was set before."""
         if message and not self.superseded:
             log.warning("%s", message)
         self.superseded = message
         self.stream.dispatcher_is_ours = not message
 
     def log_plugin_fault(self) -> None:
-        """Log which plug-in cannot be read, once for each change of the message."""
+        """Log the dispatcher's message on a plug-in that it cannot read, once for each change of the message."""
         fault = catalog.read_fault(self.config.catalog)
         if fault and fault != self.plugin_fault:
             log.error("%s", fault)

@@ -15,7 +15,7 @@ WRONG = (
 
 @dataclass(frozen=True)
 class Address:
-    """The name and the port of a Host header, of an origin, or of an entry in the setting."""
+    """The name and the port of a Host header, of an origin, or of an entry of LEAKAGE_ALLOWED_HOSTS."""
 
     name: str
     port: int | None = None
@@ -36,7 +36,7 @@ class Address:
 
 
 class Hosts:
-    """The names of this server: every IP address, localhost, the names of this machine, and `allowed`, the names in the setting.
+    """The names of this server: every IP address, localhost, the names of this machine, and `allowed` (LEAKAGE_ALLOWED_HOSTS).
 
     Raises ValueError if an entry of `allowed` is no name.
     """

@@ -117,7 +117,7 @@ class LearnRoutes:
             return PlainTextResponse(str(error), 404)
 
     async def film(self, request: Request) -> Response:
-        """Respond with the pictures of a recorded run or grid, in one file."""
+        """Respond with all pictures of a recorded run, or of a grid (the what-ifs of a lesson), in one WebP file."""
         folder, name = request.path_params["folder"], request.path_params["name"]
         file = film_files().get(f"{folder}/{name}")
         if file is None:
@@ -127,5 +127,5 @@ class LearnRoutes:
 
 @cache
 def film_files() -> dict[str, Path]:
-    """Return the picture file of every recorded run and grid, by folder and name: "runs/" or "grids/", then the name of the recording."""
+    """Return the picture file of every recording, by "runs/NAME" (a run) or "grids/NAME" (all what-ifs of a lesson)."""
     return {f"{folder}/{file.stem}": file for folder in FILMS for file in sorted((LESSONS / folder).glob("*.webp"))}

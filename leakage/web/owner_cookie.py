@@ -16,7 +16,7 @@ YEAR = 365 * 24 * 3600
 
 
 class OwnerCookie:
-    """Middleware that sets the cookie with a page if the browser sent none, or sent a value that this program does not produce."""
+    """Middleware that sets the cookie of the owner id with a page if the browser sent none, or sent one that this program does not make."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

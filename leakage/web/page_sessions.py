@@ -18,7 +18,7 @@ TOO_MANY = f"This browser has {MOST} pages of this server open already. Close so
 
 
 class PageSessions:
-    """Middleware that limits the open websockets of each browser; browsers without a cookie count together by address."""
+    """Middleware that limits the open websockets of each browser; browsers without an owner cookie count together by address."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.open = app, defaultdict[str, int](int)

@@ -26,7 +26,7 @@ WRONG_LINK = "This link is no longer valid: the password was changed. Ask for th
 
 
 class PasswordGate:
-    """Middleware that lets a request pass if it brings the cookie; `base` is the prefix of all addresses, such as `/gle`, or empty."""
+    """Middleware that passes a request on if it has the login cookie; `base` is the prefix of all addresses, such as `/gle`, or empty."""
 
     def __init__(self, app: ASGIApp, *, key: ClassKey, base: str = "") -> None:
         self.app, self.key, self.base, self.throttle = app, key, base, Throttle()
@@ -79,7 +79,7 @@ class PasswordGate:
         return self.let_in(request, self.local_path(target))
 
     def join(self, request: HTTPConnection) -> Response:
-        """Respond to the link to join: set the cookie if the link's key is right."""
+        """Respond to the link that lets visitors in without the password: set the login cookie if the link's key is right."""
         if not self.key.is_link(request.query_params.get("key", "")):
             return PlainTextResponse(WRONG_LINK.format(self.base), 403, NO_STORE)
         return self.let_in(request, f"{self.base}/")

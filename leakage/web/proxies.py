@@ -16,7 +16,7 @@ VISITOR_BITS = 64  # leading bits of an IPv6 address that identify a visitor; a 
 
 
 class NamedProxies:
-    """Middleware that replaces the address of a named proxy by the address of the visitor.
+    """Middleware that replaces the address of a reverse proxy, if `names` has it, by the address of the visitor.
 
     If the header X-Forwarded-For has several addresses, the last is used: the proxy itself has added it, and a visitor may have invented
     the others. Raises ValueError if a name in `names` is no address or network.
@@ -36,7 +36,7 @@ class NamedProxies:
         await self.app(scope, receive, send)
 
     def trusts(self, client: tuple[str, int] | None) -> bool:
-        """Return whether a connection comes from a named proxy; `client` is its address and port."""
+        """Return whether a connection comes from a proxy in `names`; `client` is its address and port."""
         try:
             return client is not None and any(ip_address(client[0]) in network for network in self.networks)
         except ValueError:
@@ -55,7 +55,7 @@ def parse_networks(names: Iterable[str]) -> list[IPv4Network | IPv6Network]:
 
 
 def accept_proxies(names: Iterable[str]) -> None:
-    """Make the web server read X-Forwarded-For from the named proxies only; uvicorn by default reads it from every local process.
+    """Make the web server read X-Forwarded-For only from proxies in `names`; uvicorn by default reads it from every local process.
 
     Raises ValueError if a name is no address or network.
     """

@@ -15,18 +15,18 @@ DOOR = ("door.css",)  # of the front page, which only the folder has: in the pro
 
 
 def stylesheet(*, door: bool = False) -> str:
-    """Return the CSS of the page; with `door` also the CSS of the front page."""
+    """Return the CSS of the page Learn; with `door` also that of the front page, which only lessons in a folder of files have."""
     return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES + (DOOR if door else ()))
 
 
 def reader_page(about: Mapping[str, Any], scripts: Sequence[str], *, home: str, pages: Mapping[str, str], style_file: str = "") -> str:
-    """Return the page, a complete HTML document.
+    """Return the page Learn, which shows the lessons, as a complete HTML document.
 
     Args:
         about: The data that the page's script starts with: the type About in `reader/source.js`.
-        scripts: The addresses of all JavaScript modules; the first is the one to start. With a style file: of the one classic script.
-        home: The address to which the name of the program links.
-        pages: The addresses of the links beside it, by their text.
+        scripts: The addresses of all JavaScript modules, first the module to start. With `style_file`: of one script, no module.
+        home: The address to which the name of the program, at the top of the page, links.
+        pages: The addresses of the links beside that name, by their text.
         style_file: The address of the style sheet. Empty: the page contains its style.
     """
     content, module = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"), not style_file

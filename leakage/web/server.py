@@ -52,7 +52,7 @@ def routes(base: str = "") -> list[Route]:
 
 
 def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
-    """Return the middleware in the order in which a request passes it, and set the limits of proxies, the log and uploads.
+    """Return the middleware in the order in which a request passes it; also limit trusted proxies, log lines, and uploads in memory.
 
     Args:
         base: The prefix of all addresses, such as `/gle`, or empty.
@@ -137,7 +137,7 @@ def end_process() -> None:
 
 @cache
 def dispatcher_watch() -> DispatcherWatch:
-    """Return the dispatcher watch of this process."""
+    """Return the watch of this process, which keeps a dispatcher of runs running."""
     return DispatcherWatch(service().config, _stream())
 
 

@@ -35,7 +35,7 @@ def write_site(out: Path, known: Catalog, *, address: str = "") -> int:
     Args:
         out: The folder. Files that an earlier call wrote are replaced; those that are no longer needed are deleted, unless somebody has
             changed them since. No other file is touched.
-        known: The catalog of plug-ins. A beat of a lesson is left out if its plug-in is missing.
+        known: The catalog of plug-ins. A beat (a step of a lesson) is left out if its plug-in is missing.
         address: The address at which a web host will serve the folder; worksheets print it. Empty if the folder is opened from a disk.
 
     Returns:

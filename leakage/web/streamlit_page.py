@@ -20,7 +20,7 @@ SCRIPTS = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def streamlit_page() -> bytes:
-    """Return Streamlit's index.html with our script before all others; empty if Streamlit is not installed."""
+    """Return Streamlit's index.html, with a first script that sets the server's address; empty if Streamlit is not installed."""
     streamlit = find_spec("streamlit")
     if streamlit is None or streamlit.origin is None:
         return b""

@@ -45,7 +45,7 @@ class PrintedPicture(NamedTuple):
     """A picture, or the pictures of a batch, on a worksheet."""
 
     address: str
-    """The picture as a data address; empty while the attacker has nothing."""
+    """The picture as a data: URL; empty while the attacker has nothing."""
     caption: str
     many: bool
     """Whether these are the pictures of a batch."""
@@ -102,7 +102,7 @@ def worksheet(lesson: Lesson, links: HandoutLinks, *, solution: bool) -> str:
 
 
 def hall_plan(lesson: Lesson, links: HandoutLinks) -> str:
-    """Return the plan of a lesson for a lecture hall as HTML: for each beat the minutes, the keys to press, the text and the notes."""
+    """Return the plan of a lesson for a lecture hall as HTML: for each beat (a step) minutes, keys to press, text and notes."""
     begins = [sum(minutes for minutes, _ in lesson.hall[:index]) for index in range(len(lesson.beats) + 1)]
     return render(
         "web/hall_plan.html.jinja",
@@ -140,7 +140,10 @@ def _option(lesson: Lesson, beat: GuessBeat, index: int) -> dict[str, Any]:
 
 
 def _printed_pictures(lesson: Lesson, *, solution: bool) -> Iterator[PrintedPicture]:
-    """Yield the private pictures of a lesson's first run, then its reconstruction: where the guess is asked, or final in a solution."""
+    """Yield the private pictures of a lesson's first run, then the attacker's reconstruction.
+
+    The reconstruction is that of the step at which the lesson lets the class guess, or the final picture in a `solution`.
+    """
     beat = first_beat_with_run(lesson)
     if beat is None:
         return
@@ -157,7 +160,7 @@ def _printed_pictures(lesson: Lesson, *, solution: bool) -> Iterator[PrintedPict
 
 
 def _data_address(pictures: Pixels) -> str:
-    """Return pictures uint8 (B, H, W, 3) as the data address of an enlarged WebP picture, with at most ACROSS pictures in a row."""
+    """Return pictures uint8 (B, H, W, 3) as the data: URL of an enlarged WebP picture, with at most ACROSS pictures in a row."""
     rows = -(-len(pictures) // ACROSS)
     padded = np.full((rows * min(ACROSS, len(pictures)), *pictures.shape[1:]), 255, np.uint8)
     padded[: len(pictures)] = pictures
