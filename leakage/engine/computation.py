@@ -214,7 +214,7 @@ class _ReachedError(Exception):
 
 
 class _Reaching(_Recorder):
-    """Recorder that stops the forward pass at the value with this number."""
+    """Recorder that stops the forward pass by _ReachedError as soon as value `number` is computed."""
 
     def __init__(self, model: nn.Module, x: Tensor, number: int) -> None:
         super().__init__(model, x)

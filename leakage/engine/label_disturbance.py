@@ -129,7 +129,10 @@ def _scattered(nonzero: Tensor) -> bool:
 
 
 def _limited(values: Tensor) -> float:
-    """Return the fraction of the values (K, D) that have the largest size, if these lie in at least ROWS rows; otherwise 0."""
+    """Return the fraction of the values (K, D) that have the largest magnitude, if these lie in at least ROWS rows; otherwise 0.
+
+    So many equal values show that a limit cut them off.
+    """
     largest = values.abs() >= values.abs().max() * (1 - EQUAL)
     return float(largest.double().mean()) if bool(values.any()) and int(largest.any(1).sum()) >= ROWS else 0.0
 

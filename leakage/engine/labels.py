@@ -167,10 +167,11 @@ def labels_by_prior(means: Means, rule: str, batch_size: int) -> Tensor:
 
 
 def single(rows: Tensor) -> Recovered:
-    """Return the label of one picture: the smallest of `rows` (K,), as dL/db_c = p_c - [c = y] is negative for the true class only.
+    """Return the label of one picture: the class of the smallest of `rows` (K,), usually the last bias's gradient.
 
-    The certainty is 1 if exactly one row is negative, and 0 if not: then rounding or a protection hides the label. If all rows are 0, as
-    where they did not arrive, every class is equally likely. Source: Zhao et al. 2020, section 3.
+    dL/db_c = p_c - [c = y] is negative for the true class only. The certainty is 1 if exactly one row is negative, and 0 if not: then
+    rounding or a protection hides the label. If all rows are 0, as where they did not arrive, every class is equally likely. Source: Zhao
+    et al. 2020, section 3.
     """
     return Recovered(rows.argmin().view(1), SINGLE, float((rows < 0).sum() == 1) if rows.any() else 1 / len(rows))
 
@@ -199,7 +200,7 @@ def sign_free(weight_gradient: Tensor) -> Tensor:
 
 
 def repeated(classes: Tensor, batch_size: int) -> Tensor:
-    """Return B sorted labels from fewer different `classes`: the first B of the list repeated as often as needed."""
+    """Return B sorted labels: the first B of different `classes`, which are repeated from the first where there are fewer than B."""
     return classes.cpu().repeat(math.ceil(batch_size / len(classes)))[:batch_size].sort().values
 
 
@@ -250,9 +251,9 @@ def mean_predictions(seen: Observation) -> Means | None:
 def prior(loss: Loss, logits: Tensor, bias_gradient: Tensor) -> Tensor:
     """Return the mean prediction (K,) for probe pictures with these logits (P, K): the fraction of every class + `bias_gradient` (K,).
 
-    For a single output z with another loss, no prediction exists. There the gradient of z is fraction_0 l_0 + fraction_1 l_1, with the mean
-    derivatives l_0 > 0 and l_1 < 0 of both classes and fraction_0 + fraction_1 = 1; the result is the solved fractions + `bias_gradient`.
-    It is not finite where all probe pictures have zero hinge loss.
+    For a single output z with another loss, this is no prediction. There the gradient of z is fraction_0 l_0 + fraction_1 l_1, with the
+    mean derivatives l_0 > 0 and l_1 < 0 of both classes and fraction_0 + fraction_1 = 1; the result is the solved fractions +
+    `bias_gradient`. It is not finite where all probe pictures have zero hinge loss.
     """
     if loss == "cross-entropy":
         return logits.softmax(1).mean(0)

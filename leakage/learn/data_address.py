@@ -17,5 +17,5 @@ def data_version() -> str:
 
 
 def data_folder(base: str) -> str:
-    """Return the address of the folder, without the host. `base` is the prefix of all routes, such as `/gle`, or empty."""
+    """Return the address of the folder with lessons and recordings, without the host; `base` is the prefix of all routes, or empty."""
     return f"{base}/api/learn/{data_version()}"

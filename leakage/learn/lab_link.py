@@ -8,10 +8,10 @@ from leakage.spec.lab_settings import lab_settings, without_default_strategy
 
 
 def lab_query(experiment: Experiment, known: Catalog | None) -> str | None:
-    """Return the query of the Lab's address for an experiment, without "?".
+    """Return the query, without "?", of the address that opens the Lab (the page for single experiments) with an experiment.
 
-    None if `known` is None, or if the Lab has no widgets for the experiment: uploads, pictures with a label of the user,
-    several protections, or another precision.
+    It is None while the installed plug-ins (`known`) are not known, or if the Lab has no widgets for the experiment: uploads, pictures
+    with a label of the user, several protections, or another precision.
     """
     if known is None:
         return None

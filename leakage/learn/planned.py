@@ -23,7 +23,7 @@ class PlannedRun(Base):
 
 
 class Value(Base):
-    """A value of a knob."""
+    """A value of a knob (a setting that a reader may change), and what it changes in the experiment."""
 
     label: str
     """The text that a reader sees."""
@@ -41,7 +41,7 @@ class Knob(Base):
 
 
 class Axes(Base):
-    """The axes on which a class draws its answers: the names of a knob or a score, and the knob that gives the colour."""
+    """The diagram in which a school class collects its results as dots: a knob or a score for each axis, and a knob for the colour."""
 
     x: str
     y: str
