@@ -86,7 +86,10 @@ class Style:
         return ACTIVATIONS[self.activation]()
 
     def conv(self, before: int, after: int, size: int, stride: int = 1) -> ConvNorm:
-        """Make a convolution with its norm; it keeps height and width, divided by the stride."""
+        """Make a convolution from `before` to `after` channels, with kernels of size x size, and its norm.
+
+        It keeps height and width, divided by the stride.
+        """
         mode: Literal["zeros", "circular"] = "circular" if self.padding == "circular" else "zeros"
         return ConvNorm(before, after, size, stride=stride, padding=size // 2, padding_mode=mode, bias=self.bias, norm=self.norm)
 

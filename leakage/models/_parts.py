@@ -25,18 +25,18 @@ INITIALISATIONS = ("wide_uniform", "default", "kaiming_normal")
 
 
 def activation_field(default: str) -> Any:
-    """Return the field of a model that selects the activation."""
+    """Return the field of a model plug-in that selects the activation, with this default."""
     sentence = "The activation after each layer. ReLU and LeakyReLU have no curvature, which L-BFGS attacks (DLG, iDLG) need."
     return choice(default, tuple(ACTIVATIONS), sentence)
 
 
 def bias_field(default: bool) -> Any:
-    """Return the field of a model that switches the biases on."""
+    """Return the field of a model plug-in that switches the biases of its layers on, with this default."""
     return flag(default, "Whether layers add a constant. The gradient of the first layer's bias reveals much.")
 
 
 def initialisation_field(default: str, options: Sequence[str] = INITIALISATIONS) -> Any:
-    """Return the field of a model that selects how its weights are drawn; see `initialise`."""
+    """Return the field of a model plug-in that selects how its weights are drawn (`initialise`), with this default."""
     help = (
         "How the first weights are drawn: wide_uniform is U(-0.5, 0.5), biases too; default is PyTorch's; kaiming_normal keeps the scale."
     )
@@ -44,7 +44,7 @@ def initialisation_field(default: str, options: Sequence[str] = INITIALISATIONS)
 
 
 def normalise_field(default: str) -> Any:
-    """Return the field of a model that selects the constants of its first layer; see `normalisation`."""
+    """Return the field of a model plug-in that selects mean and deviation of its first layer (`normalisation`), with this default."""
     sentence = "Which data set's mean and contrast the first layer subtracts and divides by."
     return choice(default, ("none", *STATISTICS), f"{sentence} The attacker knows it: it is part of the model.")
 

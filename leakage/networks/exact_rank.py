@@ -24,10 +24,10 @@ from leakage.networks.grammar import Map
 
 
 class Residue(NamedTuple):
-    """The pixels t = 0 .. pixels - 1 of one residue modulo the stride, along one side of the picture.
+    """The pixels along one side of a convolution's input that have one residue modulo the stride.
 
-    Kernel entry e = 0 .. entries - 1, of those that these pixels meet, connects pixel t with the output first + t - e. There is no such
-    output outside 0 .. outputs - 1.
+    They are numbered t = 0 .. pixels - 1 and meet only some kernel entries, e = 0 .. entries - 1. Kernel entry e connects pixel t with the
+    output first + t - e, if there is an output with this index.
     """
 
     first: int
@@ -39,11 +39,12 @@ PixelClass = tuple[Residue, Residue]  # the residues of rows and of columns
 
 
 def predicted_rank(layer: Map) -> int | None:
-    """Return the rank of a map's equations for one picture, at most |x|; None where no formula is known to hold.
+    """Return the rank of the equations for a layer's input x that its gradient and its output z give, for one picture.
 
-    A linear layer gives all of x (one output with a derivative other than 0 suffices), pooling gives |z|. For a convolution the formula of
-    this module holds where the kernel meets every pixel, s <= k < side of the output, Ci >= 2, and Co <= Ci (k - padding)^2 with
-    k - padding >= 2 or no padding; otherwise the equations of a corner depend on each other.
+    The rank is at most |x|, the number of entries of x. A linear layer gives all of x (one output with a derivative other than 0
+    suffices), pooling gives |z|. For a convolution with k x k kernels, stride s, Ci input channels and Co filters the formula of this
+    module holds where the kernel meets every pixel, s <= k < side of the output, Ci >= 2, and Co <= Ci (k - padding)^2 with
+    k - padding >= 2 or no padding; otherwise the equations of a corner depend on each other. None where no formula is known to hold.
     """
     if layer.kind == "linear":
         return layer.inputs
@@ -63,20 +64,26 @@ def predicted_rank(layer: Map) -> int | None:
 
 
 def gradient_rank(layer: Map) -> int:
-    """Return rank K of a convolution for almost all gradients; the rank is never more than this."""
+    """Return the rank of the equations K for a convolution's input that its gradient gives, for almost all values of dL/dz.
+
+    For all other values the rank is smaller.
+    """
     classes = _classes(layer).items()
     return layer.x[0] * sum(count * min(layer.z[0] * _kernel_entries(pixels), _pixels(pixels)) for pixels, count in classes)
 
 
 def _classes(layer: Map) -> dict[PixelClass, int]:
-    """Return the different classes of pixels modulo the stride, each with the number of pairs of residues that have it."""
+    """Return the classes of the input's pixels by the kernel entries that they meet, and how often each class occurs.
+
+    A class is a Residue of rows and a Residue of columns. Several pairs of residues modulo the stride can have the same class.
+    """
     height, width = layer.x[1:]
     every = list(product(_along(layer, height), _along(layer, width)))
     return {pair: every.count(pair) for pair in every}
 
 
 def _along(layer: Map, side: int) -> list[Residue]:
-    """Return a Residue for each residue modulo the stride, along one side of the picture."""
+    """Return a Residue for each residue modulo the stride, along one side, of `side` pixels, of the layer's input."""
     starts = [divmod(residue + layer.padding, layer.stride) for residue in range(layer.stride)]
     return [
         Residue(first, len(range(start, layer.size, layer.stride)), len(range(residue, side, layer.stride)))
@@ -93,14 +100,15 @@ def _pixels(pixels: PixelClass) -> int:
 
 
 def _shared_more(layer: Map) -> int:
-    """Return how many directions beyond Co^2 both K and W span.
+    """Return how many directions beyond Co^2 both kinds of a convolution's equations span: K, from the gradient, and W, from the output.
 
-    A combination of weight equations has Co numbers at every output position. It is also a combination of gradient equations if this holds
-    in every class of pixels and every input channel, with its weights w at the kernel entries of the class (Co * entries numbers): the sum
-    over f and entries of w_f times the combination's numbers of f, at the outputs that the pixels meet, has to lie in the span of the
-    values of the k_f there. Each w gives a linear condition for each direction of the pixels that K leaves open (`left`), and only linearly
-    independent w count. A condition of a class is also one of every class with pixels that meet a part of its outputs, so a class adds
-    only the w that no such other class has added. The Co^2 combinations of the k_f fulfil all conditions; the further ones are counted.
+    Co is the number of filters, k_f is dL/dz of filter f, w a vector of weights. A combination of weight equations has Co numbers at every
+    output position. It is also a combination of gradient equations if this holds in every class of pixels and every input channel, with its
+    weights w at the kernel entries of the class (Co * entries numbers): the sum over f and entries of w_f times the combination's numbers
+    of f, at the outputs that the pixels meet, has to lie in the span of the values of the k_f there. Each w gives a linear condition for
+    each direction of the pixels that K leaves open (`left`), and only linearly independent w count. A condition of a class is also one of
+    every class with pixels that meet a part of its outputs, so a class adds only the w that no such other class has added. The Co^2
+    combinations of the k_f fulfil all conditions; the further ones are counted.
     """
     channels, (filters, *after) = layer.x[0], layer.z
     classes, conditions = _classes(layer), 0
@@ -115,13 +123,19 @@ def _shared_more(layer: Map) -> int:
 
 
 def _implied(above: PixelClass, below: PixelClass, after: list[int]) -> int:
-    """Return in how many ways a condition of the class `above` is also a condition of the class `below`."""
+    """Return in how many ways a linear condition of `_shared_more` for the class of pixels `above` is also one for the class `below`.
+
+    `after` are the sides of the output.
+    """
     first, second = (_shifts(*pair) for pair in zip(above, below, after, strict=True))
     return first * second
 
 
 def _shifts(above: Residue, below: Residue, outputs: int) -> int:
-    """Return the number of shifts along one side at which each pixel of `below` is a pixel of `above` or meets no output."""
+    """Return the number of shifts along one side at which each pixel of `below` is a pixel of `above` or meets no output.
+
+    `outputs` is the side of the convolution's output.
+    """
 
     def meets_nothing(pixel: int) -> bool:
         return not any(0 <= above.first + pixel - entry < outputs for entry in range(above.entries))

@@ -98,7 +98,7 @@ Step = Conv | Block | Pool | Linear
 
 @dataclass(frozen=True)
 class Map:
-    """A linear map of a network, x -> z, or a maximum."""
+    """A layer of a network without its activation: a linear map x -> z (convolution, linear layer or mean), or max pooling."""
 
     name: str
     kind: Literal["conv", "linear", "mean", "max"]
@@ -122,12 +122,12 @@ class Map:
 
     @property
     def inputs(self) -> int:
-        """Numbers in x."""
+        """How many numbers the input x has."""
         return prod(self.x)
 
     @property
     def outputs(self) -> int:
-        """Numbers in z."""
+        """How many numbers the output z has."""
         return prod(self.z)
 
 

@@ -20,14 +20,17 @@ TURNS = {  # loss -> the mu at which c is lowest: mu = 1 + exp(-mu); mu = 1; for
 
 
 def derivative(loss: Loss, mu: float) -> float:
-    """Return l'(mu) of a loss: of log(1 + exp(-mu)), the cross-entropy of logits 0 and z; of exp(-mu); or of max(0, 1 - mu)."""
+    """Return the derivative l'(mu) of a loss by the margin mu, the logit z times the label +1 or -1.
+
+    l is log(1 + exp(-mu)), the cross-entropy of logits 0 and z; exp(-mu); or max(0, 1 - mu).
+    """
     if loss == "cross-entropy":
         return -1 / (1 + math.exp(mu))
     return -math.exp(-mu) if loss == "exponential" else -float(mu < 1)
 
 
 def curve(loss: Loss, mu: float) -> float:
-    """Return c = mu l'(mu).
+    """Return c = mu l'(mu) for the margin mu and the loss l; c is known to an attacker, as <gradient, weights> of the last layer.
 
     >>> [round(curve(loss, 0.5), 4) for loss in LOSSES]
     [-0.1888, -0.3033, -0.5]
@@ -36,7 +39,7 @@ def curve(loss: Loss, mu: float) -> float:
 
 
 def roots(loss: Loss, c: float) -> list[float]:
-    """Return every mu with mu l'(mu) = c, in rising order.
+    """Return every margin mu with mu l'(mu) = c for the loss l, in rising order.
 
     There is one for c >= 0. For c < 0 there are two for a smooth loss and one for the hinge, and none if c is below the minimum. The hinge
     has c = 0 also for every mu >= 1, where its gradient is 0; only mu = 0 is returned.
@@ -54,12 +57,14 @@ def roots(loss: Loss, c: float) -> list[float]:
 
 
 def nearest(loss: Loss, c: float) -> list[float]:
-    """Return the `roots` of c; if c is below the minimum, as noise can make it, the mu of the minimum."""
+    """Return every margin mu with mu l'(mu) = c; if c is below the minimum of that curve, as noise can make it, the mu of the minimum."""
     return roots(loss, c) or [TURNS[loss]]
 
 
 def twin(loss: Loss, mu: float) -> float | None:
-    """Return the other margin with the same gradient, where the last layer's input has another length; None if there is no other.
+    """Return the other margin that gives the same gradient as mu, for a longer or shorter input of the last layer; None if there is none.
+
+    A margin is the logit times the label +1 or -1.
 
     A hinge has none: below 1 its margin is unique, and from 1 on its gradient is 0.
     """
@@ -70,7 +75,10 @@ def twin(loss: Loss, mu: float) -> float | None:
 
 
 def halved(loss: Loss, c: float, above: float, below: float) -> float:
-    """Return the mu at which `curve` is c, by bisection between a margin `above`, where the curve is above c, and a margin `below`."""
+    """Find by bisection the margin mu with mu l'(mu) = c, for the loss l.
+
+    The curve mu l'(mu) is above c at the margin `above` and below c at the margin `below`; mu lies between them.
+    """
     while (mu := (above + below) / 2) not in (above, below):
         above, below = (mu, below) if curve(loss, mu) >= c else (above, mu)
     return min(above, below, key=lambda mu: abs(curve(loss, mu) - c))

@@ -39,7 +39,10 @@ CAVEATS = (
 
 @dataclass(frozen=True)
 class LayerCount:
-    """The counts of a layer, or of a residual block with its skip, for the whole batch."""
+    """The counts of unknowns x and equations w, z, v for the input of a layer, or of a residual block with its skip, for the whole batch.
+
+    x are the entries of the input, w the equations from the gradient, z those from the output, v those handed on by earlier layers.
+    """
 
     name: str
     kind: Literal["conv", "linear", "mean", "max", "block"]
@@ -60,12 +63,12 @@ class LayerCount:
 
     @property
     def local(self) -> int:
-        """The number x - w - z; above 0 the layer's equations alone do not suffice."""
+        """The number x - w - z of unknowns less equations of this layer; above 0 the layer's equations alone do not suffice."""
         return self.x - self.w - self.z
 
     @property
     def index(self) -> int:
-        """The layer's index RA_n."""
+        """The layer's index RA_n = x - w - z - v: unknowns less all equations."""
         return self.local - self.v
 
     @property
@@ -112,7 +115,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Cut:
-    """The effect of cutting one skip."""
+    """The effect of removing one skip connection on the network's index RA-i, the largest RA_n (`LayerCount.index`) of its layers."""
 
     step: int
     """The index of the block's step in the network."""
@@ -138,7 +141,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Advice:
-    """Changes of a network that take equations from an attacker."""
+    """Changes of a network that leave an attacker with fewer equations: skips to remove, and convolutions with fewer filters."""
 
     cuts: tuple[Cut, ...]
     """The skips that can be cut, the largest rise of the index first."""
@@ -152,9 +155,10 @@ def analyse(maps: Iterable[Map], *, batch: int = 1, convention: Convention = "un
     Args:
         maps: the maps of the network, as `unroll` returns them.
         batch: the number of pictures in the gradient.
-        convention: "unit": a block with a skip as above (appendix D). "w1_plus_shortcut": a block with a skip and a stride counts the
-            weights of its first convolution and of its skip, and the output of its first convolution; v passes unchanged. The paper does
-            not state this convention, but it gives the three indices of ResNet18 that the paper prints.
+        convention: how a block with a skip is counted. "unit": as one layer, with the weights of its last convolution and its output
+            (appendix D). "w1_plus_shortcut": the same, but with a stride it counts the weights of its first convolution and of its skip,
+            and the output of its first convolution, and hands the equations v of earlier layers on unchanged. The paper does not state
+            this convention, but it gives the three indices of ResNet18 that the paper prints.
         kept: name of a map -> measured fraction of its outputs that the ReLU after it leaves above 0: a 0 hides the output before the
             ReLU, so only these outputs give equations. A block has the name of its last map.
 
@@ -180,10 +184,11 @@ def analyse(maps: Iterable[Map], *, batch: int = 1, convention: Convention = "un
 def advice(
     steps: tuple[Step, ...], image_shape: tuple[int, int, int], outputs: int, *, batch: int = 1, convention: Convention = "unit"
 ) -> Advice:
-    """Compute for every skip the index without it, and for every convolution outside blocks how few filters protect its input.
+    """Compute for every skip the index RA-i of the network without it, and for every convolution how few filters protect its input.
 
-    Fewer filters give fewer equations, from the gradient and from the weights: RA_n = B|x| - v - Co (Ci k^2 + B Ho Wo) > 0. One layer with
-    too few equations suffices, since the network's index is the largest of all layers. The layers before it stay as they are.
+    Only convolutions outside blocks count. Co filters of k x k, with Ci input channels and Ho x Wo outputs, leave a batch of B pictures
+    RA_n = B|x| - v - Co (Ci k^2 + B Ho Wo) more unknowns than equations; above 0 they protect the input x. One layer with too few equations
+    suffices, since the network's index is the largest of all layers. The layers before it stay as they are.
     """
     maps = unroll(steps, image_shape, outputs)
     before = analyse(maps, batch=batch, convention=convention)
@@ -206,7 +211,15 @@ def advice(
 
 
 def _row(unit: tuple[Map, ...], v: int, *, batch: int, fractions: Mapping[str, float], early: bool) -> LayerCount:
-    """Return the counts of a map, or of the maps of a block with its skip; w and z at its first convolution if `early`."""
+    """Return the counts of unknowns and equations of a layer, or of a block with its skip.
+
+    Args:
+        unit: the map of the layer, or all maps of the block.
+        v: the equations handed on by earlier layers.
+        batch: the number of pictures.
+        fractions: name of a map -> the fraction of its outputs that gives equations; by default all.
+        early: whether to count w (with the weights of the skip) and z at the first convolution of the block, not at the last.
+    """
     first, last = unit[0], unit[-1]
     known = first if early else last
     outputs = batch * known.outputs
@@ -226,7 +239,7 @@ def _row(unit: tuple[Map, ...], v: int, *, batch: int, fractions: Mapping[str, f
 
 
 def _rank(layer: Map, batch: int) -> int | None:
-    """Return the rank of a map's equations for a batch; None where no formula is known, as for a convolution of several pictures."""
+    """Return the rank of all equations for a layer's input; None where no formula is known, as for a convolution of several pictures."""
     alone = batch == 1 or layer.kind in ("mean", "max") or (layer.kind == "linear" and batch < layer.outputs)
     rank = predicted_rank(layer) if alone else None
     return None if rank is None else batch * rank

@@ -24,27 +24,32 @@ MOST_IN_BASIS, MOST_HELD = 2**25, 10_000_000  # numbers in random directions; in
 
 
 def to_measure(maps: tuple[Map, ...]) -> tuple[Map, ...]:
-    """Return the maps with a rank that can be measured: the convolutions outside blocks with a skip.
+    """Return the layers whose equations for their input have a rank to be measured: the convolutions outside blocks with a skip.
 
-    For all other maps the rank is known, or the rank is that of several maps together.
+    For every other layer the rank is known by a formula, or is that of several layers together.
     """
     return tuple(map_ for map_ in maps if map_.kind == "conv" and not (map_.block and map_.block.skip))
 
 
 def seconds(layer: Map) -> float:
-    """Estimate the seconds that measuring the rank of a layer takes, by a rule of thumb for one core."""
+    """Estimate the seconds that measuring the rank of a layer's equations takes, by a rule of thumb for one core."""
     gradient, pixels, weight, left = sides(layer)
     return SECONDS * (min(gradient, pixels) * pixels**2 + min(weight, left) ** 2 * left)
 
 
 def too_large(layer: Map) -> bool:
-    """Return whether measuring the rank of a layer would take too long, or too much memory."""
+    """Return whether measuring the rank of a layer's equations would take more than LONGEST seconds, or too much memory."""
     _, pixels, weight, left = sides(layer)
     return seconds(layer) > LONGEST or pixels > MOST_PIXELS or min(weight, left) * left > MOST_NUMBERS
 
 
 def sides(layer: Map) -> tuple[int, int, int, int]:
-    """Return the sides of the two matrices: gradient equations, pixels of a channel; weight equations, unknowns that K leaves open."""
+    """Return rows and columns of both matrices that are decomposed to measure a layer's rank.
+
+    Returns:
+        The equations from the gradient and the pixels of a channel, of the first matrix; the equations from the output and the unknowns
+        that the first matrix leaves open, of the second.
+    """
     left = layer.inputs - gradient_rank(layer)
     return layer.z[0] * layer.size**2, prod(layer.x[1:]), layer.outputs, left
 
@@ -67,7 +72,7 @@ def gradient_seconds(maps: Iterable[Map]) -> float:
 
 
 def _each(maps: tuple[Map, ...]) -> float:
-    """Estimate the seconds for one direction."""
+    """Estimate the seconds that moving the picture in one direction takes, when the rank of the whole gradient is measured."""
     products = sum(map_.weights * (prod(map_.z[1:]) if map_.kind == "conv" else 1) for map_ in maps)
     return PER_PRODUCT * products + PER_NUMBER * _numbers(maps) + PER_DIRECTION
 

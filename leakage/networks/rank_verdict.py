@@ -26,9 +26,9 @@ class Verdict:
 
 
 def open_unknowns(row: LayerCount) -> int:
-    """Return how many unknowns the equations of a layer alone leave open.
+    """Return how many entries of a layer's input the layer's own equations leave undetermined.
 
-    The exact rank decides where it is known, elsewhere the count of equations. A fully connected layer leaves no unknowns open.
+    The rank of the equations decides where it is known, elsewhere the count of equations. A fully connected layer leaves no unknowns open.
     """
     if not row.counted:
         return 0
@@ -36,12 +36,12 @@ def open_unknowns(row: LayerCount) -> int:
 
 
 def missing_equations(row: LayerCount) -> int:
-    """Return how many equations a layer lacks in spite of those that earlier layers hand on; above 0 the layer leaves unknowns open."""
+    """Return how many equations a layer lacks for its input: its `open_unknowns` less the equations that earlier layers hand on."""
     return open_unknowns(row) - row.v
 
 
 def lacks_equations(found: Analysis) -> bool:
-    """Return whether some layer has too few equations in spite of those that earlier layers hand on."""
+    """Return whether some layer has too few equations for its input, also with those that earlier layers hand on."""
     return any(open_unknowns(row) and missing_equations(row) > 0 for row in found.rows)
 
 

@@ -17,7 +17,7 @@ SHUFFLED = "The phone takes its pictures in a new random order in each epoch, wh
 
 
 def local_rate(default: float = 0.0001) -> Any:
-    """Return the field of the local learning rate, with this default."""
+    """Return the field of a protocol plug-in for the local learning rate, with this default."""
     return param(default, 1e-6, 1, "The size of one local step (the local learning rate).")
 
 
@@ -100,7 +100,9 @@ class LocalTraining(Protocol):
 
 
 def _checkpointed(step: Callable[..., Any], moved: Params, speed: Params, x: Tensor, y: Tensor, state: ClientState) -> Any:
-    """Compute one step without keeping its intermediate results, which the derivative computes again.
+    """Compute one local step without keeping its intermediate results, which the derivative computes again.
+
+    `step` returns the displacement of the weights (`moved`), the momentum (`speed`) and the client's state after a mini-batch x, y.
 
     Source: Chen et al. 2016 (checkpointing).
     """

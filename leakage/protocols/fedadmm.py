@@ -63,7 +63,10 @@ class FedADMM(LocalTraining):
         return send
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """Return S / (1 + q + ... + q^(T-1)), computed with the client's state before the round."""
+        """Return the weighted mean of the gradients of the T local steps, computed with the client's state before the round.
+
+        It is S / (1 + q + ... + q^(T-1)), with the weighted sum S and the ratio q of the class.
+        """
         steps = self.count_steps(seen.count)
         ratio = 1 - self.rate * self.penalty
         weight, dual = geometric(ratio, steps), self._dual(seen.weights, seen.state)
@@ -72,7 +75,7 @@ class FedADMM(LocalTraining):
         return {name: value / (self.rate * weight) - dual[name] for name, value in descent.items()}
 
     def naive(self, update: Params, seen: Round) -> Params:
-        """Return -increment / rate, which is twice the gradient in a first round of one local step."""
+        """Return what a naive attacker takes for the gradient: -update / rate, twice the gradient in a first round of one local step."""
         return {name: value / -self.rate for name, value in update.items()}
 
     def infer_state(self, seen: Round) -> ClientState:
@@ -86,7 +89,10 @@ class FedADMM(LocalTraining):
         return {name: weight + self.server_step * seen.update[name] for name, weight in seen.weights.items()}
 
     def _before(self, weights: Params, state: ClientState) -> Params:
-        """Return d_0 = w - z; {} in the first round, or if the client begins with the server's model."""
+        """Return d_0 = w - z, the client's model before the round less the server's model z.
+
+        {} (no difference) in the first round, or if the client begins with the server's model.
+        """
         if self.start == SERVER_MODEL or not any(name.startswith(MODEL) for name in state):
             return {}
         return {name: state[MODEL + name] - weight.detach() for name, weight in weights.items()}
@@ -95,7 +101,7 @@ class FedADMM(LocalTraining):
         return {name: state.get(DUAL + name, torch.zeros_like(weight)) for name, weight in weights.items()}
 
     def _after(self, seen: Round) -> Params:
-        """Return d_T = (increment + d_0) / 2."""
+        """Return d_T = (increment + d_0) / 2, the client's model after the round less the server's model; the increment is the update."""
         before = self._before(seen.weights, seen.state)
         return {name: (value + before[name]) / 2 if before else value / 2 for name, value in seen.update.items()}
 

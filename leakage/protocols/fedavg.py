@@ -36,8 +36,8 @@ class FedAvg(LocalTraining):
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """Return -update / (rate * c), the average gradient over the local steps.
 
-        c is the sum of the weights of the gradients in the update. The weight of a gradient is 1 + momentum + momentum^2 + ..., with one
-        term for its own step and for each step after it.
+        c is the sum over the local steps of the weight of each gradient in the update. The weight is 1 + momentum + momentum^2 + ..., with
+        one term for the gradient's own step and one for each later step.
         """
         steps = self.count_steps(seen.count)
         weight = sum(geometric(self.momentum, left) for left in range(1, steps + 1))

@@ -39,7 +39,7 @@ class FedProx(LocalTraining):
         return partial(self.descend, gradient, pull=pull, step_rng=step_rng if self.shuffled else None)
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
-        """Return -update / (rate * c), the average gradient, with c = 1 + q + ... + q^(T-1) and q = 1 - rate * mu."""
+        """Return -update / (rate * c), the average gradient over the T local steps, with c = 1 + q + ... + q^(T-1), q = 1 - rate * mu."""
         steps = self.count_steps(seen.count)
         weight = geometric(1 - self.rate * self.proximal, steps)
         return {name: value / (-self.rate * weight) for name, value in update.items()}
