@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClientArguments:
-    """The keyword arguments that describe the client and what the attacker knows of it; `leakage.attack` explains each.
+    """The keyword arguments of a call that describe the client and what the attacker knows of it; `leakage.attack` explains each.
 
     Raises:
         TypeError, ValueError: when an argument has a value that is not allowed.
@@ -57,7 +57,7 @@ class ClientArguments:
 
     @property
     def simulated_batch_norm(self) -> Literal["eval", "batch"]:
-        """The BatchNorm mode of a client that is simulated here: "auto" is eval."""
+        """The BatchNorm mode of a client that is simulated on pictures: `batch_norm`, with "auto" as "eval"."""
         return "batch" if self.batch_norm == "batch" else "eval"
 
     @cached_property
@@ -113,12 +113,12 @@ class AttackArguments(ClientArguments):
 def takes(
     arguments: Callable[P, Arguments], *, explained_by: str = ""
 ) -> Callable[[Callable[[Arguments], Returned]], Callable[P, Returned]]:
-    """Give a function of one value the signature of the class that makes the value.
+    """Return a decorator that gives a function of one dataclass instance the dataclass's fields as its parameters.
 
-    Callers, type checkers and `help` see the fields of the class as the parameters of the function.
+    The decorated function makes the instance from its arguments. Callers, type checkers and `help` see the fields.
 
     Args:
-        arguments: a dataclass; its fields become the parameters.
+        arguments: the dataclass.
         explained_by: a docstring with Args that explain the parameters; empty where the function's docstring explains them itself.
 
     Returns:
@@ -159,7 +159,7 @@ def takes(
 
 
 def _explained(doc: str, source: str, names: list[str]) -> str:
-    """Insert the Args of another docstring, for the parameters `names`, before the Returns of a docstring."""
+    """Return the docstring `doc` with the Args of the docstring `source`, for the parameters `names`, inserted before its Returns."""
     args = cleandoc(source).partition("\nArgs:\n")[2].partition("\n\n")[0] + "\n"
     texts = {match[1]: match[0] for match in re.finditer(r"^ {4}(\w+):.*\n(?: {8}.*\n)*", args, re.MULTILINE)}
     before, returns, after = cleandoc(doc).partition("\nReturns:\n")

@@ -32,12 +32,12 @@ class Arrival:
     """An update that was recorded elsewhere.
 
     Args:
-        model: a prepared copy of the model; its BatchNorm mode is not decided yet
+        model: a prepared copy of the caller's model; its BatchNorm mode is not decided yet
         sent: the update by parameter name, as the protocol sends it
-        arguments: of the call
+        arguments: the arguments of the call to `leakage.attack`
         batch: how many pictures there are, their shape and the number of classes
         labels: (B,) or (B, K), if they are known
-        probe: random pictures (B, C, H, W)
+        probe: random pictures (B, C, H, W), on which properties of the model are tested
     """
 
     model: nn.Module
@@ -55,10 +55,17 @@ class Arrival:
         return received(model, sent, federation, self.batch, labels=self.labels)
 
     def short_search(self, batch_norm: Mode, *, negated: bool = False) -> dict[str, float]:
-        """Search for SHORT_SEARCH steps and return the distances to the update that remain: "cosine" and "relative_l2".
+        """Search for pictures for SHORT_SEARCH optimizer steps; return how far their update remains from the received update.
+
+        Args:
+            batch_norm: the BatchNorm mode that the search assumes.
+            negated: whether to search with the opposite sign of the update.
+
+        Returns:
+            "cosine" and "relative_l2", the cosine distance and the relative L2 distance.
 
         Raises:
-            ValueError: when the model cannot be searched.
+            ValueError: when the model cannot be searched, for example because it cannot be differentiated twice.
         """
         seen = self.observation(batch_norm, negated=negated)
         check_second_derivative(seen.model, self.probe, torch.zeros(len(self.probe), dtype=torch.long, device=self.probe.device))
@@ -68,7 +75,9 @@ class Arrival:
             return distances(seen, pixels(last), last.y)
 
     def batch_norm(self) -> Mode:
-        """Return the BatchNorm mode that is declared; for "auto" the batch's statistics if a short search fits clearly better with them.
+        """Return the BatchNorm mode of the call; for "auto" that with which a short search for pictures fits the update.
+
+        The statistics of the batch are chosen only if they fit clearly better than the stored ones.
 
         A defense that processes the pictures separately cannot have used the statistics of the batch.
         """

@@ -27,14 +27,14 @@ CANNOT = "What you declared cannot have made this update: "
 
 @dataclass(frozen=True)
 class UpdateFit:
-    """How well a reconstruction explains an update alone, under what the caller declared of the client.
+    """How well a reconstruction explains an update without known pictures, if the client is as the caller's arguments declare it.
 
     Args:
         distance: between the update that the reconstruction would have made and the received update, as a fraction of the latter's length
         cosine: of the angle between the two updates
         length: of the update that the reconstruction would have made, as a multiple of the received update's length
         batch_norm: the statistics of BatchNorm that were assumed, "eval" or "batch"
-        better: each change of the declaration that fits better, in words, with the relative distance that it would leave
+        better: each change of the arguments that fits better, in words, with the relative distance that it would leave
         warnings: sentences on what was declared; empty where nothing speaks against it
     """
 
@@ -47,7 +47,14 @@ class UpdateFit:
 
 
 def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -> UpdateFit:
-    """Return how well the last Frame of an attack explains an update alone, with warnings on what was declared."""
+    """Return how well an attack's answer explains an update without known pictures, with warnings on the caller's arguments.
+
+    Args:
+        arrival: the update and the arguments of the call.
+        seen: what the attacker observed.
+        batch_norm: the statistics of BatchNorm that the attack assumed.
+        last: the last Frame of the attack, its answer.
+    """
     y = torch.tensor(last.labels, device=seen.device) if seen.granted.labels is None else seen.granted.labels
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
@@ -59,7 +66,7 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
     warnings, better = contradictions(seen, arrival) if plain else [], dict[str, float]()
     angle = sqrt(max(0.0, 1 - cosine**2))
     if distance > MISSES and angle > MISSES:
-        better = _otherwise(arrival, batch_norm, angle)
+        better = _try_other_declarations(arrival, batch_norm, angle)
         badly = f"The reconstruction explains the update badly: relative distance {distance:.2g}."
         warnings += [f"{badly} {words.capitalize()} a short search already comes to {left:.2g}." for words, left in better.items()]
     elif plain and distance > max(FITS, SHORTER * angle) and (warnings or _length_stays(seen, x, y, distance)):
@@ -77,7 +84,9 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
 
 
 def contradictions(seen: Observation, arrival: Arrival) -> list[str]:
-    """List sentences on what an unprotected update of this batch, protocol and loss can never be, but this update is.
+    """List sentences, each with a property of the update that no client as the caller declared it can send.
+
+    The client is declared to have this batch, protocol and loss, and no protection.
 
     Cross-entropy's gradient of the logits is p - e_y for each picture: it sums to 0 over the classes, is negative for the class alone, and
     its absolute values sum to at most 2. The mean over pictures and over steps of SGD has the same properties, but each picture can make
@@ -125,7 +134,10 @@ def _head_words(last: Head, seen: Observation, arrival: Arrival) -> list[str]:
 
 
 def _rank_words(seen: Observation, arrival: Arrival) -> list[str]:
-    """Return a sentence on the first linear layer with a gradient of higher rank than its inputs allow; an empty list for no such layer."""
+    """Return a list with a sentence on the first linear layer with a gradient of higher rank than its number of inputs allows.
+
+    The list is empty if there is no such layer.
+    """
     steps, gradient = getattr(arrival.arguments.federation.protocol, "epochs", 1), seen.as_gradient()
     for name, count in _inputs_of(seen.model, arrival.probe).items():
         matrix, bound = gradient[f"{name}.weight" if name else "weight"].detach(), count * steps
@@ -164,18 +176,27 @@ def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
 
 
 def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, float]:
-    """Return relative distance, cosine and relative length of the update that pictures x with labels y would have made."""
+    """Compare the update that pictures x with labels y would have made with the received update.
+
+    Returns:
+        Their relative L2 distance, their cosine, and the length of the first as a multiple of the second.
+    """
     replayed, arrived = ({name: g.detach() for name, g in update.items()} for update in (seen.gradient(x, y), seen.as_gradient()))
     distances = gradient_distances(replayed, arrived)
     long, short = (sqrt(sum(float(update[name].double().square().sum()) for name in arrived)) for update in (replayed, arrived))
     return distances["relative_l2"], 1 - distances["cosine"], long / short
 
 
-def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, float]:
-    """Try other declarations by a short search each; return those that leave less than HALF of the angle.
+def _try_other_declarations(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, float]:
+    """Try what the caller may have declared wrongly, the update's sign or BatchNorm's statistics, by a short search for pictures each.
+
+    Args:
+        arrival: the update and the arguments of the call.
+        batch_norm: the statistics of BatchNorm that the attack assumed.
+        angle: the sine of the angle between the update of the attack's answer and the received update.
 
     Returns:
-        Each better change in words, with the relative distance that it leaves at the best length.
+        A description of each change that leaves less than half of `angle`, with the sine of the angle that it leaves.
     """
     tries: dict[str, tuple[Mode, bool]] = {"with the sign turned": (batch_norm, True)}
     if stores_statistics(arrival.model):
@@ -194,7 +215,10 @@ def _otherwise(arrival: Arrival, batch_norm: Mode, angle: float) -> dict[str, fl
 
 
 def _length_stays(seen: Observation, x: Tensor, y: Tensor, before: float) -> bool:
-    """Return whether the length stays wrong when the search continues on the distance, in place of the direction alone."""
+    """Return whether the length of the update stays wrong when a search from pictures x minimizes the distance, not only the angle.
+
+    `before` is the relative distance of the update of x, with labels y; it stays wrong if more than half of it is left.
+    """
     begin, least = from_pixels(seen, x), before
     for now in search_once(seen, generator(0, "length"), labels=y, steps=POLISH, begin=begin, line_search="strong_wolfe"):
         least = min(least, _compared(seen, now.x, y)[0])

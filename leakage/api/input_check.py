@@ -96,6 +96,6 @@ def recordable(value: Tensor) -> Tensor:
 
 
 def check_length(update: Params) -> None:
-    """Raise ValueError for an update that is zero everywhere."""
+    """Raise ValueError for an update of length (norm) 0: one that is zero everywhere."""
     if all(not bool(value.any()) for value in update.values()):
         raise ValueError("The update is zero everywhere (norm 0): it says nothing, so there is nothing to attack.")

@@ -26,7 +26,7 @@ def custom_loss(given: object, num_classes: int) -> CustomLoss | None:
 
 
 def check_loss(loss: CustomLoss, logits: Tensor, y: Tensor) -> None:
-    """Raise ValueError unless the loss makes one finite number of logits (B, K) and labels, which depends on the logits."""
+    """Raise ValueError unless the loss of logits (B, K) and labels y is a single finite number that depends on the logits."""
     z = logits.detach().clone().requires_grad_()
     try:
         value = loss.function(z, y)

@@ -58,7 +58,7 @@ def copied(model: nn.Module) -> nn.Module:
 
 
 def again(model: nn.Module) -> nn.Module:
-    """Copy a prepared model once more."""
+    """Return a further copy of a model that `model_check.prepared` returned."""
     return copy.deepcopy(model, _detached(model))
 
 

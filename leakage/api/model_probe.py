@@ -27,7 +27,11 @@ CLOSE = 1e-3  # relative difference up to which numbers are the same: sums in an
 
 
 def probed(model: nn.Module, x: Tensor) -> Capabilities:
-    """Return how the model can be computed on pictures of the shape of x: the Capabilities that trials find."""
+    """Try how the model can be computed on pictures of the shape of x, and return the result.
+
+    The Capabilities say whether it can be vectorised, whether it keeps the channels-last format, which operations have to be rewritten to
+    be differentiated twice, and why it may not compute with other weights than those it has.
+    """
     rewriting = TwiceDifferentiable()
     with torch.no_grad(), rewriting:
         model(x)
@@ -55,9 +59,9 @@ def vectorises(model: nn.Module, x: Tensor) -> bool:
 
 
 def why_fixed(model: nn.Module, x: Tensor) -> str:
-    """Return why a call with other weights in place of the model's does not compute with these weights alone; empty where it does.
+    """Return why the model cannot be called with other weights in place of those it has (torch.func.functional_call); empty if it can.
 
-    A layer that is computed again in the backward pass (gradient checkpointing) is then computed with the model's weights.
+    For example, a layer that is computed again in the backward pass (gradient checkpointing) would then use the weights it has.
     """
     loaded = again(model)
     with torch.no_grad():
@@ -100,7 +104,10 @@ def _twice(model: nn.Module, x: Tensor) -> str | None:
 
 
 def _gradient(model: nn.Module, x: Tensor, weights: dict[str, Tensor] | None = None) -> dict[str, Tensor]:
-    """Return by name the derivative of cross-entropy for each parameter and for the pictures, and the logits; `weights` None: its own."""
+    """Return the derivatives of the cross-entropy by each parameter and by the pictures x, and the logits, by name.
+
+    `weights` are used in place of the model's parameters; None: the model's parameters.
+    """
     stateless, pictures = StatelessModel(model), x.detach().clone().requires_grad_()
     copied = pictures * 1  # a forward may change the pictures in place
     logits = stateless.with_own_weights(copied) if weights is None else stateless(weights, copied)

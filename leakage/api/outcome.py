@@ -177,7 +177,7 @@ class AttackRun:
         )
 
     def _result_of(self, update: UpdateReading, **results: Any) -> Result:
-        """Return a Result of what was found; the fields that are those of every Result of this run are filled in."""
+        """Return a Result with the given fields; fields that are the same for every Result of this run, such as the loss, are added."""
         seen, loss = self._seen, client_loss(self._seen.model)
         words, privacy = loss if isinstance(loss, str) else loss.title, privacy_budget(self._federation, seen.received.weights)
         common: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": words, "privacy": privacy}

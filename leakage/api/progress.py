@@ -17,7 +17,7 @@ NO_BAR = "progress=True draws its bar with tqdm, which is not installed. Install
 
 @dataclass
 class AttackProgress:
-    """A report of frames, at most ten times a second, and always of the last frame.
+    """The progress report of an attack: it calls a function for a Frame at most ten times a second, and always for the last Frame.
 
     Args:
         tell: function of (step, steps, loss).
@@ -45,7 +45,7 @@ class AttackProgress:
 
 @dataclass
 class TqdmBar:
-    """A progress bar of tqdm."""
+    """An attack's progress as a bar of tqdm, to be called with (step, steps, loss)."""
 
     steps: int | None
 

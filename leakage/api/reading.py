@@ -57,7 +57,10 @@ def reading(seen: Observation) -> UpdateReading:
 
 
 def unconfirmed(read: UpdateReading, fit: UpdateFit) -> UpdateReading:
-    """Mark the labels of a reading as unsure where the reconstruction does not explain the update."""
+    """Return what an update reveals by itself, with its labels marked as unsure if the attack's answer does not explain the update.
+
+    `fit` says how well it does; without warnings in it, `read` is returned unchanged.
+    """
     if read.labels is None or not fit.warnings:
         return read
     why = f"With these labels the update of the reconstruction is {fit.distance:.2g} away from the one that arrived: nothing confirms them."

@@ -40,7 +40,7 @@ def check_second_derivative(model: nn.Module, x: Tensor, y: Tensor) -> None:
 
 
 def twice(function: Callable[[Tensor], Tensor], x: Tensor, leaves: Sequence[Tensor]) -> str | None:
-    """Return why a function of x cannot be differentiated twice; None where it can."""
+    """Return why a scalar function of x cannot be differentiated twice by x and by the parameters `leaves`; None where it can."""
     x = x.detach().clone().requires_grad_()
     try:
         result = function(x)

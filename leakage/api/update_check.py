@@ -39,7 +39,7 @@ class _Names:
         return name in self._called or _bare(name) in self._called or self.is_passed(name)
 
     def is_passed(self, name: str) -> bool:
-        """Return whether a name is a buffer's, which is part of a state dictionary but of no gradient."""
+        """Return whether a name is that of a buffer, which a state dictionary has and a gradient has not."""
         return _bare(name) in self._passed or name.endswith("_extra_state")
 
     def parameter(self, name: str) -> str:

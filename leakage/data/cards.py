@@ -13,14 +13,14 @@ Card = TypeVar("Card")
 
 
 def read_card(path: Path, kind: TypeAdapter[Card], title: str, remedy: str, **more: Any) -> Card:
-    """Read and check the card of a trained network, and return it as the type of `kind`.
+    """Read and check the card of a trained network, the JSON file that describes it, and return it as the type of `kind`.
 
     Args:
         path: the JSON file.
         kind: checks and converts the content of the file.
-        title: what the card describes, for the error.
-        remedy: what to do about a damaged card.
-        more: fields that are not in the file.
+        title: what the card describes, such as "a checkpoint", for the error message.
+        remedy: a sentence on what to do about a damaged card, for the error message.
+        more: fields of the card that are not in the file, by name.
 
     Raises:
         CheckpointError: if the file is missing or damaged.
@@ -33,7 +33,10 @@ def read_card(path: Path, kind: TypeAdapter[Card], title: str, remedy: str, **mo
 
 
 def verified_bytes(path: Path, sha256: str, remedy: str) -> bytes:
-    """Return the content of a file. Raises CheckpointError if the file cannot be read, or has another SHA-256 than `sha256`."""
+    """Return the content of a file of weights.
+
+    Raises CheckpointError, with the sentence `remedy`, if the file cannot be read or has another SHA-256 than `sha256`.
+    """
     try:
         data = path.read_bytes()
     except OSError as error:

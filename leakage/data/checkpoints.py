@@ -22,7 +22,7 @@ STATE = "state.safetensors"  # the file with the weights of a training that has 
 
 @dataclass(frozen=True)
 class Stage:
-    """The weights of a model after a number of training rounds."""
+    """The saved weights of a model after a number of training rounds: their file, its hash and the accuracy."""
 
     rounds: int
     file: str
@@ -34,7 +34,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Card:
-    """The description of a trained model."""
+    """The model card of a checkpoint, a trained model: what was trained on which data, and the saved weights."""
 
     id: str
     folder: Path
@@ -73,7 +73,10 @@ class Card:
         return TITLES[self.data]
 
     def stage(self, rounds: int) -> Stage:
-        """Return the weights after a number of rounds. Raises CheckpointError, with all existing stages, if they were not saved."""
+        """Return the stage (the saved weights) after `rounds` training rounds.
+
+        Raises CheckpointError, with a list of the stages, if the model was not saved after this number of rounds.
+        """
         for stage in self.stages:
             if stage.rounds == rounds:
                 return stage
@@ -101,7 +104,10 @@ def describe_training(name: str) -> str:
 
 
 def listed() -> dict[str, Path]:
-    """Return the path of every checkpoint's card by id; a shipped checkpoint replaces one of this machine with the same id."""
+    """Return the path of every checkpoint's model card (card.json) by the checkpoint's id.
+
+    A checkpoint that ships with the package replaces one that was trained on this machine and has the same id.
+    """
     paths: dict[str, Path] = {}
     for folder in (SHIPPED, settings().checkpoints):
         for path in sorted(folder.glob("*/card.json")):
@@ -110,7 +116,7 @@ def listed() -> dict[str, Path]:
 
 
 def cards() -> dict[str, Card]:
-    """Return the card of every checkpoint by id, without damaged cards; `find` says what is wrong with such a card."""
+    """Return the model card of every checkpoint (trained model) by id, without damaged cards; `find` says what is wrong with one."""
     cards = {}
     for id, path in listed().items():
         with suppress(CheckpointError):
@@ -119,13 +125,16 @@ def cards() -> dict[str, Card]:
 
 
 def read(path: Path) -> Card:
-    """Read the card of a checkpoint. Raises CheckpointError if the file is missing or damaged."""
+    """Read the model card of a checkpoint from its card.json. Raises CheckpointError if the file is missing or damaged."""
     remedy = "Delete its folder and train the model again."
     return read_card(path, CARD, "a checkpoint", remedy, id=path.parent.name, folder=path.parent)
 
 
 def find(name: str) -> tuple[Card, Stage]:
-    """Return the card and the stage of a checkpoint, such as "lenet@10". Raises CheckpointError if it is missing or damaged."""
+    """Return the model card and the saved weights (a Stage) of a checkpoint.
+
+    `name` is its id, @ and the number of training rounds, such as "lenet@10". Raises CheckpointError if it is missing or damaged.
+    """
     id, _, rounds = name.partition("@")
     paths = listed()
     if id not in paths or not rounds.isdecimal():
@@ -138,7 +147,10 @@ def find(name: str) -> tuple[Card, Stage]:
 
 
 def verified(card: Card, stage: Stage) -> bytes:
-    """Return the content of a stage's file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
+    """Return the content of the file with a checkpoint's weights.
+
+    Raises CheckpointError if the file cannot be read, or its SHA-256 differs from that in the model card.
+    """
     return verified_bytes(card.folder / stage.file, stage.sha256, "Get it again, or choose an untrained model.")
 
 

@@ -90,7 +90,7 @@ class DataSet:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Class names by label."""
+        """The names of the classes, in the order of their labels."""
         return CLASSES[self.name]
 
     @property
@@ -164,7 +164,10 @@ class DataSet:
             return [member.id for member in readers.members(path, stamp)] if path.suffix == ".zip" else []
 
     def _rows(self, index: int) -> readers.Rows:
-        """Return pictures from the first to beyond the one at `index`: FIRST, or up to the next power of two; some formats give all."""
+        """Return the first pictures of the data set with their labels, at least up to the picture at `index`.
+
+        They are FIRST pictures, or the next larger power of two; formats that can only be read completely give all.
+        """
         path, stamp = self._file()
         stop = min(max(FIRST, 1 << index.bit_length()), self.count())
         with self._reading():
@@ -179,7 +182,7 @@ class DataSet:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Convert the errors that a reader raises for a damaged file into a PictureError with the file's name and a remedy."""
+        """Convert errors for a damaged file, raised inside the `with` block, into a PictureError with the file's name and a remedy."""
         try:
             yield
         except readers.BROKEN as error:
@@ -242,7 +245,7 @@ class ShippedDigits(DataSet):
 
 
 def place_of(path: Path | None) -> str:
-    """Return a path as pages may show it: relative to the data folder, or the file name alone; "its file" for None."""
+    """Return a path as pages may show it: relative to the data folder, or the file name alone; the words "its file" for None."""
     if path is None:
         return "its file"
     return str(path.relative_to(data_folder())) if path.is_relative_to(data_folder()) else path.name

@@ -134,7 +134,9 @@ def scans(jpeg: bytes) -> int:
 
 
 def _coarse(image: Image.Image, depth: Depth) -> Image.Image:
-    """Return the central square with 8 bits, without transparency (mode L, RGB or CMYK); a large one as means over squares of pixels.
+    """Return the central square of an image with 8 bits, without transparency (mode L, RGB or CMYK), reduced if it is large.
+
+    A pixel of a reduced image is the mean over a square of pixels. `depth` is the bit depth of the file.
 
     The image is converted in bands of rows, so that no second image of its size is needed in memory.
     """
@@ -177,7 +179,7 @@ def _line(error: BaseException) -> str:
 
 
 def _limit() -> None:
-    """Limit the processor time and memory of this process, and forbid core dumps, which would write the picture to the disk."""
+    """Limit the processor time and memory of this process, and forbid core dumps, because a core dump contains the picture."""
     for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
         allowed = resource.getrlimit(kind)[1]
         limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)

@@ -17,7 +17,7 @@ def xray(number: int) -> Pixels:
     """Return the drawing of an invented person, uint8 (SIDE, SIDE, 1); people with odd numbers have a round shadow in a lung."""
 
     def between(low: float, high: float, proportion: int) -> float:
-        """Return this person's value of a proportion, which is given by its number."""
+        """Return the person's value, between `low` and `high`, of the body proportion with the number `proportion`."""
         return low + (high - low) * ((number + 1) * GOLDEN * (proportion + 1) % 1)
 
     y, x = np.mgrid[-1 : 1 : SIDE * 1j, -1 : 1 : SIDE * 1j]

@@ -51,7 +51,7 @@ def olivetti(path: Path) -> NDArray[np.uint8]:
 
 
 def _elements(body: bytes) -> list[tuple[int, bytes]]:
-    """Return the kind and the content of every data element of a MAT-5 file, in order."""
+    """Return the data type (a number) and the content of every data element in `body`, a MAT-5 file without its header, in order."""
     elements, offset = [], 0
     while offset + 8 <= len(body):
         kind, size = struct.unpack("<II", body[offset : offset + 8])

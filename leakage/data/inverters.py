@@ -26,7 +26,10 @@ ONE_GRADIENT = (
 
 @dataclass(frozen=True)
 class InverterCard:
-    """What a trained attacker was trained for, and its error. It works only for updates of one model, with exactly these weights."""
+    """The card of a trained attacker, a network that computes pictures from an update: what it was trained for, and its error.
+
+    It works only for updates of one model, with exactly the weights that it was trained for.
+    """
 
     id: str
     folder: Path
@@ -75,7 +78,7 @@ class InverterCard:
 
     @property
     def words(self) -> str:
-        """The model and the protections that the network was trained for, as an item of a list."""
+        """The model and the protections that the trained attacker was trained for, as an item of a list on a page."""
         behind = " and ".join(part["id"].replace("_", " ") for part in self.defenses) or "no protection"
         trained = f"trained ({self.checkpoint})" if self.checkpoint else f"untrained, seed {self.seed}"
         many = f", {self.batch} pictures" if self.batch > 1 else ""
@@ -86,7 +89,10 @@ CARD = TypeAdapter(InverterCard)
 
 
 def inverters() -> dict[str, InverterCard]:
-    """Return the card of every trained attacker on this machine, by id, without damaged cards; a shipped one replaces one trained here."""
+    """Return the card of every trained attacker (a network that computes pictures from an update) by id, without damaged cards.
+
+    An attacker that ships with the package replaces one that was trained on this machine and has the same id.
+    """
     cards: dict[str, InverterCard] = {}
     for folder in (SHIPPED_INVERTERS, settings().home / "inverters"):
         for path in sorted(folder.glob("*/card.json")):
@@ -96,23 +102,29 @@ def inverters() -> dict[str, InverterCard]:
 
 
 def inverters_digest() -> str:
-    """Return a hash of all trained attackers on this machine; results that were computed with other networks must not be reused."""
+    """Return a hash of the weights of all trained attackers on this machine, under which results are stored.
+
+    Results that were computed with other trained attackers must not be reused.
+    """
     return sha256("".join(sorted(card.sha256 for card in inverters().values())).encode()).hexdigest()[:12]
 
 
 def inverter_folder(name: str) -> Path:
-    """Return the folder of a trained attacker that is trained on this machine."""
+    """Return the folder in which this machine stores the trained attacker `name`, a network that computes pictures from an update."""
     return settings().home / "inverters" / name
 
 
 def read_inverter(path: Path) -> InverterCard:
-    """Read the card of a trained attacker. Raises CheckpointError if the file is missing or damaged."""
+    """Read the card of a trained attacker from its card.json. Raises CheckpointError if the file is missing or damaged."""
     remedy = "Delete its folder and train it again."
     return read_card(path, CARD, "a trained attacker", remedy, id=path.parent.name, folder=path.parent)
 
 
 def inverter_bytes(card: InverterCard) -> bytes:
-    """Return the content of the weights' file. Raises CheckpointError if it cannot be read, or its SHA-256 differs from the card's."""
+    """Return the content of the file with a trained attacker's weights.
+
+    Raises CheckpointError if the file cannot be read, or its SHA-256 differs from that in the card.
+    """
     return verified_bytes(card.folder / WEIGHTS, card.sha256, "Get it again, or train that attacker again.")
 
 
@@ -133,12 +145,12 @@ def fitting(cards: Iterable[InverterCard], victim: str, defenses: Sequence[dict[
 
 
 def missing(fits: Sequence[InverterCard], every: Sequence[InverterCard], behind: str, batch: int) -> str:
-    """Return why no trained attacker fits, and what to do.
+    """Return sentences that say why no trained attacker fits a client's updates, and what to do.
 
     Args:
-        fits: The trained attackers for this model's weights.
+        fits: The trained attackers for the weights of the client's model.
         every: All trained attackers.
-        behind: The protections in words.
+        behind: The client's protections in words.
         batch: The number of pictures in an update.
     """
     here = "; ".join(card.words for card in (fits or every)) or "none"

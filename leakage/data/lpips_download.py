@@ -71,7 +71,7 @@ def download(backbone: Backbone, folder: Path) -> Path:
 
 
 class LpipsDownload:
-    """The download of the smallest network, in a daemon thread, so that neither the start nor the end of the process waits for it."""
+    """The download of LPIPS's smallest network, in a daemon thread, so that neither the start nor the end of the process waits for it."""
 
     state: Literal["idle", "fetching", "fetched", "failed"]
     """The state of the download; "idle" also if no download is needed."""
@@ -87,7 +87,10 @@ class LpipsDownload:
             threading.Thread(target=self.fetch, name="lpips", daemon=True).start()
 
     def fetch(self) -> None:
-        """Download the network, unless a network is here, a damaged file is in its place, or LPIPS is not installed; log a failure."""
+        """Download LPIPS's smallest network, and log a failure.
+
+        Nothing is done if this machine has one of the networks or a damaged file with the name of one, or if LPIPS is not installed.
+        """
         backbone, _, problems = choose(hub())
         if backbone or problems or not find_spec("lpips"):
             return
@@ -113,5 +116,5 @@ class LpipsDownload:
 
 @cache
 def lpips_download() -> LpipsDownload:
-    """Return the download of this process."""
+    """Return this process's only LpipsDownload, which is made at the first call and not begun."""
     return LpipsDownload()

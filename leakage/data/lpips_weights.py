@@ -11,7 +11,7 @@ from leakage.data.datasets import data_folder
 
 @dataclass(frozen=True)
 class Backbone:
-    """A network with torchvision's ImageNet weights."""
+    """A network with torchvision's ImageNet weights, on whose features LPIPS (a perceptual distance of pictures) can be computed."""
 
     net: str
     """The name of the network in LPIPS."""

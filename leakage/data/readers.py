@@ -116,12 +116,12 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _record(path: Path) -> int:
-    """Return the bytes of a record in CIFAR's binary version: planes and a label in CIFAR-10, planes and two labels in CIFAR-100."""
+    """Return the bytes that a picture takes in CIFAR's binary version: its colors, and one label (CIFAR-10) or two (CIFAR-100)."""
     return PLANES + (1 if path.name.startswith(("test_batch", "data_batch")) else 2)
 
 
 def _planes(planes: Pixels) -> Pixels:
-    """Return CIFAR's planes (N, 3072) as pictures (N, 32, 32, 3)."""
+    """Return CIFAR's planes of red, green and blue (N, 3072) as pictures (N, 32, 32, 3)."""
     return np.ascontiguousarray(planes.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1))  # (N, 32, 32, 3)
 
 

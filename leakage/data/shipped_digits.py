@@ -15,7 +15,7 @@ SIDE = 28  # pixels, as in MNIST; the digits in the package have 8 pixels and 17
 
 
 def digits_file() -> Path:
-    """Return the file in the package. Raises PictureError if it is missing."""
+    """Return the path of the file with the digits inside scikit-learn. Raises PictureError if it is missing."""
     return package_file("sklearn", "datasets/data/digits.csv.gz")
 
 
