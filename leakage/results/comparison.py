@@ -167,7 +167,7 @@ def only_naive(rows: list[Row]) -> list[str]:
 
 
 def same_answers(rows: list[Row]) -> list[str]:
-    """List a sentence for each variant in which the adaptive attacker did the same about the protection as in an earlier variant."""
+    """List a sentence for each variant whose attack and countermeasure against the protection are those of an earlier variant."""
     first, sentences = dict[tuple[str, str, str], str](), list[str]()
     for row in rows:
         if row.attacker == "adaptive" and row.answer:

@@ -29,9 +29,9 @@ class Priority(NamedTuple):
 def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = False) -> list[Experiment]:
     """Return the scenario with every attack that fits it, for every attacker (naive and adaptive), the strongest first.
 
-    The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). Closed forms that were not measured come first,
-    since they take seconds, and of these the ones made for batches; searches that were not measured come last. Of equally strong attackers
-    with the same attack, the naive one comes last.
+    The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). Attacks without precomputed results stand at the
+    ends: closed forms first, since they take seconds, and of these first the ones made for batches; optimization attacks last. Of equally
+    strong attackers with the same attack, the naive attacker comes last.
 
     Args:
         asked: the scenario.

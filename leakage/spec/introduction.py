@@ -4,7 +4,7 @@ from typing import Protocol
 
 
 class Knowledge(Protocol):
-    """What the threat model table needs of `AttackerKnowledge` in runs/meta_parts.py."""
+    """The part of `AttackerKnowledge` (runs/meta_parts.py) that the threat model table reads."""
 
     @property
     def weights(self) -> str: ...
@@ -17,7 +17,10 @@ class Knowledge(Protocol):
 
 
 class Introduction(Protocol):
-    """What the threat model table needs of `MetaEvent` in runs/events.py. `entries`: how many numbers the server received."""
+    """The part of a run's first event (`MetaEvent` in runs/events.py) that the threat model table reads.
+
+    `entries` is how many numbers the server received.
+    """
 
     @property
     def knowledge(self) -> Knowledge: ...

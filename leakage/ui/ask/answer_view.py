@@ -66,7 +66,7 @@ def show(ids: str, question: Question, known: Catalog) -> None:
 
 
 def playing(runs: list[Run], question: Question, known: Catalog) -> None:
-    """Play up to four runs: for each group of people the run that leaks most so far, and after the first group its control."""
+    """Play up to four runs: for each group of people the run that leaks most so far; the second is the first group without protection."""
     row_of = {row.run: row for row in rows(service(), runs, known)}
     asked = {run.id: run.experiment_as(Experiment) for run in runs}
     groups = (((is_control(asked[run.id], list(asked.values())), asked[run.id].pictures), run) for run in runs)
