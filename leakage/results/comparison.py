@@ -85,7 +85,7 @@ class Row:
 
 
 def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
-    """Return a row for every run, in the order of the runs."""
+    """Return a row of the comparison (title, verdict, scores and cost) for every run, in the order of the runs."""
     experiments = [run.experiment_as(Experiment) for run in runs]
     peers, attacks = [part for experiment in experiments for part in experiment.defenses], [experiment.attack for experiment in experiments]
 

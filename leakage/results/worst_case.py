@@ -138,7 +138,7 @@ def reach_of(row: Row) -> RunReach:
 
 
 def attacker_words(row: Row) -> str:
-    """Describe what the attacker of a run knows and does, in words that follow "an attacker that"; empty if both do the same."""
+    """Describe an attacker in words that follow "an attacker that"; empty if the naive and the adaptive attacker do the same."""
     if row.attacker == "naive":
         return "does not know the protection"
     if row.attacker == "adaptive":

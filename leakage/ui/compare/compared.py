@@ -129,11 +129,11 @@ def _ask_the_same(planned: list[Experiment], runs: list[Run]) -> bool:
 
 
 def watch(ids: str, moved: str, known: Catalog) -> None:
-    """Draw the table while an attack or a training moves; draw the whole page again when that changes.
+    """Draw the table of results while an attack or a training waits or runs; draw the whole page again when that changes.
 
     Args:
         ids: run ids, joined by commas.
-        moved: what moved when the page was drawn, see `moving`.
+        moved: what waited or ran when the page was drawn, see `moving`.
         known: the plug-ins.
     """
     runs = find_attacks(ids)

@@ -106,7 +106,7 @@ Variants = dict[str, dict[str, Row]]  # title -> attacker -> the row of its run
 
 
 def by_variant(rows: Sequence[Row]) -> Variants:
-    """Group the rows by variant and attacker, in the order of the variants."""
+    """Group the rows by variant and attacker, in the order of the variants: title of a variant -> attacker -> row."""
     variants: Variants = {}
     for row in rows:
         variants.setdefault(row.title, {})[row.attacker] = row

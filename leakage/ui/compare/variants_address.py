@@ -62,7 +62,7 @@ def read_url(known: Catalog) -> None:
 
 
 def _with_names_today(address: Mapping[str, str]) -> dict[str, str]:
-    """Return an address with today's names of plug-ins and fields in its attacks, its protections and the strength that is swept."""
+    """Return the settings of an address (URL) with today's names of plug-ins and fields in attacks, protections and the swept strength."""
     today = {key: key_today for key in ("arms", "protected", "answered")} | {"attacks": plugin_today, "swept": setting_today}
     return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in address.items()}
 

@@ -128,7 +128,7 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
 
 
 def _menu(name: str, label: str, options: dict[Any, str], choice: SimpleChoice, known: Catalog, *, disabled: bool = False) -> None:
-    """Draw one of the choices, as a row of buttons or, with many options, as a menu; a press sets all settings that follow from it."""
+    """Draw one setting of the simple form as a row of buttons or, with many options, as a menu; a press sets all settings that follow."""
     key, names = f"simple-{name}", list(options)
     st.session_state[key] = getattr(choice, name)
     given = (name, choice, known)

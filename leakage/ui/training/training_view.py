@@ -23,7 +23,7 @@ GUESSING = 0.1  # accuracy of guessing among ten classes
 
 
 def show(run_id: str) -> None:
-    """Draw a training, once a second while it moves.
+    """Draw a training, again every second while it waits or runs.
 
     Args:
         run_id: the run of a model's or an attacker's training.

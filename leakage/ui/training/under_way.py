@@ -1,4 +1,4 @@
-"""What the pages of model and attacker trainings share: queue a training, watch it while it moves, show its queue position, stop it."""
+"""What the pages of model and attacker trainings share: queue a training, watch it until it ends, show its queue position, stop it."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ def begin(task: Training | InverterTraining) -> None:
 
 
 def show(run: Run, render: Callable[[Run], None]) -> None:
-    """Draw a training with `render`, once a second while it moves."""
+    """Draw a training with `render`, again every second while it waits or runs."""
     if run.status in OPEN:
         watch(run.id, render)
     else:
@@ -30,7 +30,7 @@ def show(run: Run, render: Callable[[Run], None]) -> None:
 
 @st.fragment(run_every=1.0)
 def watch(run_id: str, render: Callable[[Run], None]) -> None:
-    """Draw a training that moves; draw the whole page again when it has ended."""
+    """Draw a training that waits or runs; draw the whole page again when it has ended."""
     run = service().look(run_id)
     if run is None or run.status not in OPEN:
         st.rerun()
@@ -44,7 +44,7 @@ def waiting(run: Run, begun: str) -> str:
 
 
 def stop_button(run: Run, tooltip: str | None = None) -> None:
-    """Draw a button that stops the training, if it moves and this visitor may stop it.
+    """Draw a button that stops the training, if it waits or runs and this visitor may stop it.
 
     Args:
         run: the training.
