@@ -36,7 +36,7 @@ class UpdateReading:
 
 
 def reading(seen: Observation) -> UpdateReading:
-    """Read what the update says by itself: labels, numbers against unknowns, ranks."""
+    """Read what the update says without an attack: labels, how many numbers stand against the unknown pixels, the ranks of gradients."""
     gradient = seen.as_gradient()
     labels, rule, certainty = None, "", None
     try:

@@ -141,7 +141,7 @@ class Reading:
             raise DoesNotApplyError(SHARED.format(name))
 
     def first(self) -> str:
-        """Describe the first step that does more than rearrange or scale pixels."""
+        """Return a phrase for an error: the kind of the first step that does more than rearrange or scale pixels, as "a convolution"."""
         for number, step in enumerate(self.computed.steps, 1):
             if step.layer is not None:
                 return "a convolution" if step.function == "conv2d" else f"{step.title}, which other numbers enter"

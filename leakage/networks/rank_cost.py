@@ -55,7 +55,10 @@ def sides(layer: Map) -> tuple[int, int, int, int]:
 
 
 def gradient_directions(maps: Iterable[Map]) -> int:
-    """Return in how many directions the picture is moved to measure the rank of the whole gradient; 0 if the network is too large."""
+    """Return how many directions of changes of the picture are used to measure the rank of the whole gradient.
+
+    They are all pixel values, or fewer random directions if time or memory does not suffice; 0 if the network is too large.
+    """
     maps = tuple(maps)
     pixels = maps[0].inputs
     if _numbers(maps) > MOST_HELD:
@@ -72,7 +75,7 @@ def gradient_seconds(maps: Iterable[Map]) -> float:
 
 
 def _each(maps: tuple[Map, ...]) -> float:
-    """Estimate the seconds that moving the picture in one direction takes, when the rank of the whole gradient is measured."""
+    """Estimate the seconds that one direction of `gradient_directions` takes."""
     products = sum(map_.weights * (prod(map_.z[1:]) if map_.kind == "conv" else 1) for map_ in maps)
     return PER_PRODUCT * products + PER_NUMBER * _numbers(maps) + PER_DIRECTION
 

@@ -4,7 +4,10 @@ from leakage.networks.grammar import JOINT, NetworkError, canonical
 
 
 def _residual(kind: str, blocks: tuple[int, ...], width: int, *, cut: int = 0) -> str:
-    """Write conv 3 - stages of residual blocks, each twice as wide and half as large as the one before - mean; block `cut` has no skip."""
+    """Return the text of a residual network: conv 3, stages of residual blocks, mean; the block with the number `cut` has no skip.
+
+    Each stage is twice as wide and half as large as the stage before.
+    """
     steps = [f"conv 3@{width} p1"]
     for stage, count in enumerate(blocks):
         for index in range(count):

@@ -17,8 +17,9 @@ MODEL, DUAL = "fedadmm.model.", "fedadmm.dual."  # keys of the client's state, b
 class FedADMM(LocalTraining):
     """w <- w - rate (grad f(w; batch) + pi + rho (w - z)), T = E * ceil(n / B) times; then pi <- pi + rho (w - z).
 
-    The client sends only the increment of w + pi / rho. With d = w - z before (d_0) and after (d_T) the round, the increment is
-    2 d_T - d_0 for every rho. The server adds server_step times the increment to z. In the first round pi = 0 and w = z.
+    w is the client's model, z the server's, pi the client's dual variable, rho the penalty, f the loss. The client sends only the increment
+    of w + pi / rho. With d = w - z before (d_0) and after (d_T) the round, the increment is 2 d_T - d_0 for every rho. The server adds
+    server_step times the increment to z. In the first round pi = 0 and w = z.
     Therefore the server can compute the client's hidden state: d_T = (increment + d_0) / 2, then w and pi, round by round (`infer_state`).
     With q = 1 - rate * rho, the weighted sum of gradients is exactly
     S = sum_t q^(T-1-t) g_t = (q^T d_0 - d_T) / rate - pi (1 - q^T) / (1 - q).
