@@ -31,7 +31,7 @@ from leakage.ui.architecture.editor import Given
 from leakage.ui.architecture.verify import first_search, questions
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import play
-from leakage.workers.rank_job import PICTURE, in_numbers, whole_gradient
+from leakage.workers.rank_job import PICTURE, describe_spectrum, whole_gradient
 
 COLOUR, GREY = (3, 32, 32), (1, 28, 28)
 
@@ -70,7 +70,7 @@ def ranks_of(case: Case) -> dict[str, Any]:
     begun = time.monotonic()
     layers = {layer.name: measured_rank(layer, asked.seed) for layer in asked.layers}
     between = time.monotonic()
-    gradient = in_numbers(whole_gradient(asked))
+    gradient = describe_spectrum(whole_gradient(asked))
     seconds = {"layers": round(between - begun, 1), "gradient": round(time.monotonic() - between, 1)}
     return {"layers": layers, "gradient": gradient.model_dump(), "seconds": seconds}
 

@@ -30,10 +30,10 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
         return task.seconds
     if isinstance(task, Training | InverterTraining):
         return None
-    per_step = _lately(store, task, known)
+    per_step = _recent_seconds(store, task, known)
     if per_step is None:
-        per_step = _measured(store, task, known)
-    return None if per_step is None else planned(task, known) * per_step
+        per_step = _seconds_by_speed(store, task, known)
+    return None if per_step is None else count_passes(task, known) * per_step
 
 
 def load_now() -> float:
@@ -47,18 +47,18 @@ def load_now() -> float:
         return 1.0
 
 
-def _lately(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return an attack's seconds per pass (see `planned`), the median of the latest runs with the same timing key; None without runs."""
+def _recent_seconds(store: Store, experiment: Experiment, known: Catalog) -> float | None:
+    """Return an attack's seconds per pass (see `count_passes`): the median of the latest runs of the same timing key, else None."""
     seconds = [
-        end.seconds / planned(run.experiment_as(Experiment), known)
+        end.seconds / count_passes(run.experiment_as(Experiment), known)
         for run in store.done_with_timing_key(timing_key(experiment))
         if (end := run.outcome(AttackEnd)) and end.seconds is not None
     ]
     return sorted(seconds)[len(seconds) // 2] if seconds else None
 
 
-def _measured(store: Store, experiment: Experiment, known: Catalog) -> float | None:
-    """Return an attack's seconds per pass (see `planned`) by the measured speed of the model with default fields; None if there is none."""
+def _seconds_by_speed(store: Store, experiment: Experiment, known: Catalog) -> float | None:
+    """Return an attack's seconds per pass (see `count_passes`) by the speed of the model, measured with default fields; else None."""
     entry = known.models.get(experiment.model.id)
     speeds = (store.note(SPEEDS) or {}).get(entry.id)
     relevant = [field for field in entry.fields if field.type != "str" or field.syntax]  # a word out of a menu changes little
@@ -134,7 +134,7 @@ def _at_its_pace(store: Store, run: Run) -> tuple[float, float] | None:
     return frame.seconds / frame.step * max(float(steps), frame.step), frame.seconds
 
 
-def planned(experiment: Experiment, known: Catalog) -> float:
+def count_passes(experiment: Experiment, known: Catalog) -> float:
     """Return how often an attack passes over the batch: steps (or 1) x starts x the client's local epochs, if the attack imitates them.
 
     Restarts are not counted.

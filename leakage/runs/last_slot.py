@@ -39,7 +39,7 @@ def let_others_first(order: Sequence[Waiting], running: Iterable[Running], slots
     """
     if slots < 2:
         return list(order)
-    loops, usable = _loops(running, slots, short=short)
+    loops, usable = _group_by_worker(running, slots, short=short)
     owners = [runs[0].owner for runs in loops.values()]
     first = next((run for run in order if owners.count(run.owner) < usable - 1), None)
     return [first, *(run for run in order if run is not first)] if first else list(order)
@@ -57,7 +57,7 @@ def to_yield(running: Collection[Running], waiting: Iterable[Waiting], slots: in
         now: the time, in seconds since 1970.
         after: the seconds that a run of another owner must have waited.
     """
-    by_length = {short: _loops(running, slots, short=short) for short in (False, True)} if slots > 1 else {}
+    by_length = {short: _group_by_worker(running, slots, short=short) for short in (False, True)} if slots > 1 else {}
     for waiter in waiting if by_length else ():
         loops, usable = by_length[waiter.short]
         if len(loops) < usable or now - waiter.created < after:
@@ -68,7 +68,7 @@ def to_yield(running: Collection[Running], waiting: Iterable[Waiting], slots: in
     return []
 
 
-def _loops(running: Iterable[Running], slots: int, *, short: bool) -> tuple[dict[str, list[Running]], int]:
+def _group_by_worker(running: Iterable[Running], slots: int, *, short: bool) -> tuple[dict[str, list[Running]], int]:
     """Return the running runs by worker, and the number of slots: of all slots with `short`, else only of slots that take long runs too."""
     loops: dict[str, list[Running]] = {}
     for run in running:

@@ -223,7 +223,7 @@ class RunQueue(EventLog):
             how = "cancelled" if yields else status
             changed = db.execute(
                 "UPDATE runs SET status = ?, message = ?, finished = ?, result = ? WHERE id = ? AND status = 'running'",
-                (how, message, time.time(), dumps(_of_row(end)) if end else None, run),
+                (how, message, time.time(), dumps(_row_json(end)) if end else None, run),
             ).rowcount
             if changed:
                 if end:
@@ -250,7 +250,7 @@ def _begin_anew(db: Connection, run: str, why: str) -> bool:
 
 
 def _share(db: Connection, run: Run) -> str | None:
-    """Add a run's owner to an equal run that has not failed and was neither cancelled nor thinned; return its id, None if there is none."""
+    """Add a run's owner to an equal run that has not failed, was not cancelled and has its pictures; return its id, else None."""
     row = db.execute(
         "SELECT id FROM runs WHERE digest = ? AND version = ? AND shareable AND thinned IS NULL AND cancelled IS NULL"
         " AND status IN ('queued', 'running', 'done') ORDER BY created LIMIT 1",
@@ -273,6 +273,6 @@ def _check_caps(db: Connection, owner: str, more: int, caps: Caps) -> None:
             raise QueueFullError(cap, limit, open_runs, more)
 
 
-def _of_row(end: EndEvent) -> dict[str, Any]:
+def _row_json(end: EndEvent) -> dict[str, Any]:
     """Return a result as JSON for the run's row, without the status, which has another column."""
     return {name: value for name, value in end.body().items() if name != "status"}

@@ -146,7 +146,7 @@ def copy_readable(old: Connection, new: Connection) -> tuple[int, int]:
             if all(_is_json(row[index + 1]) for index in checked):
                 saved += new.execute(f"INSERT OR IGNORE INTO {table} (rowid, {', '.join(columns)}) VALUES ({blanks})", row).rowcount
         rows, total = rows + saved, total + max(saved, _count(old, table))
-    rows -= _without_their_runs(new)
+    rows -= _delete_orphans(new)
     new.execute("DELETE FROM notes WHERE name = ?", (RECORDINGS,))  # recorded runs are then added again, without gaps
     if new.execute("SELECT 1 FROM sqlite_schema WHERE name = 'models'").fetchone():  # the model of a lost run stays on the disk
         new.execute("DELETE FROM models WHERE folder NOT IN (SELECT model_folder FROM runs WHERE model_folder IS NOT NULL)")
@@ -211,7 +211,7 @@ def _count(old: Connection, table: str) -> int:
         return 0
 
 
-def _without_their_runs(new: Connection) -> int:
+def _delete_orphans(new: Connection) -> int:
     """Delete rows that refer to lost rows; return the number of deleted rows."""
     count = 0
     while orphans := new.execute("PRAGMA foreign_key_check").fetchall():

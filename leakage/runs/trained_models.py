@@ -83,7 +83,7 @@ class TrainedModels:
 
     def _remove_unheld(self, db: Connection) -> None:
         for row in db.execute(f"SELECT folder FROM models WHERE {UNHELD}").fetchall():
-            if _removed(self.home / row["folder"]):
+            if _remove_folder(self.home / row["folder"]):
                 db.execute("DELETE FROM models WHERE folder = ?", (row["folder"],))
 
     def total(self) -> tuple[int, int]:
@@ -121,7 +121,13 @@ def _bytes(db: Connection, query: str, values: dict[str, Any]) -> int:
 
 
 def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
-    """Delete the least needed run that has trained a model, except into the folder `but`; return whether there was such a run."""
+    """Delete the least needed run that has trained a model; return whether there was such a run.
+
+    Args:
+        db: the connection, in a transaction.
+        but: the folder of a model that stays.
+        limit: the limit of models and store in bytes; runs of an owner with more than the fraction OWN of it go first.
+    """
     row = db.execute(
         f"SELECT id FROM runs WHERE {FREE} AND model_folder IS NOT NULL AND model_folder != :but AND COALESCE(viewed, 0) <= :hour_ago"
         f" ORDER BY {OLDEST} LIMIT 1",
@@ -130,7 +136,7 @@ def _forget_oldest(db: Connection, but: str, limit: float) -> bool:
     return bool(row) and forget(db, "id = :run", {"run": row["id"]}, why=MADE_ROOM) > 0
 
 
-def _removed(folder: Path) -> bool:
+def _remove_folder(folder: Path) -> bool:
     """Remove a folder, unless a worker has locked it; return whether it is gone."""
     try:
         with (folder / "lock").open("w") as lock:

@@ -70,7 +70,7 @@ def perform(job: Job, device: torch.device) -> None:
             case.job.store_device_kind(device)
             case.job.store.put_file(case.job.run.id, "private.png", contact_sheet(case.prepared.x))
             case.job.store.add_event(case.job.run.id, describe(case, others=len(cases) - 1))
-        with applying(cases):
+        with end_inapplicable(cases):
             if len(cases) == 1:
                 run_single(first)
                 return
@@ -79,7 +79,7 @@ def perform(job: Job, device: torch.device) -> None:
 
 
 @contextmanager
-def applying(cases: "Sequence[Case]") -> Iterator[None]:
+def end_inapplicable(cases: "Sequence[Case]") -> Iterator[None]:
     """End the runs of these cases as "does not apply" when the attack raises DoesNotApplyError inside the block."""
     try:
         yield
@@ -239,7 +239,7 @@ def guarantee(prepared: PreparedAttack) -> PrivacyBound | None:
     return PrivacyBound(value=budget.epsilon, delta=budget.delta, times=budget.uses, whom=budget.unit) if budget else None
 
 
-def named(source: str, label: int) -> str:
+def name_class(source: str, label: int) -> str:
     """Return the name of a class in a source of pictures, or "class N" if the class has no name."""
     names = class_names(source)
     return names[label] if label < len(names) else f"class {label}"
@@ -250,7 +250,7 @@ def pictures(experiment: Experiment, labels: Sequence[int]) -> tuple[PrivatePict
 
     def described(picture: Picture, label: int) -> PrivatePicture:
         if picture.source == "upload":
-            return PrivatePicture(title="Your picture", class_name=named(picture.source, picture.label or 0), label=label)
+            return PrivatePicture(title="Your picture", class_name=name_class(picture.source, picture.label or 0), label=label)
         item = find(picture.source, picture.id)
         return PrivatePicture(title=item.title, class_name=item.class_name, label=label)
 

@@ -50,7 +50,7 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
     if run.kind == "train":
         training = parse_training(run.experiment)
         data = [*training_files(training.data), _test_file(training.data)]
-        weights = iter(_written(training_folder(run, config)))
+        weights = iter(_list_files(training_folder(run, config)))
     elif run.kind == "invert":
         task = run.experiment_as(InverterTraining)
         data, weights = [*training_files(task.data), _test_file(task.data)], _weights(task.checkpoint)
@@ -110,13 +110,13 @@ def keep_training(folder: Path, present: Iterable[str], fresh: Mapping[str, byte
     folder.mkdir(parents=True, exist_ok=True)
     for name in sorted(names & fresh.keys(), key=lambda name: (name == CARD, name == STATE, name)):
         write(folder / name, fresh[name])
-    for path in _written(folder):
+    for path in _list_files(folder):
         if path.name not in names:
             path.unlink()
 
 
-def _written(folder: Path) -> list[Path]:
-    """Return the files of a training in its folder, without its lock and unfinished files."""
+def _list_files(folder: Path) -> list[Path]:
+    """List the files of a training in its folder, without its lock and unfinished files."""
     return [path for path in sorted(folder.glob("*.*")) if path.suffix != ".tmp"]
 
 
@@ -155,7 +155,7 @@ def changed_files(folder: Path, kept: Mapping[str, int]) -> tuple[dict[str, int]
         folder: the folder of the training.
         kept: name of a file -> the time at which its copy elsewhere was written, in nanoseconds since 1970.
     """
-    present = {path.name: path.stat().st_mtime_ns for path in _written(folder)}
+    present = {path.name: path.stat().st_mtime_ns for path in _list_files(folder)}
     return present, {name: (folder / name).read_bytes() for name, written in present.items() if kept.get(name) != written}
 
 

@@ -43,7 +43,7 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> RanksEnd
             ranks[layer.name] = measured_rank(layer, task.seed, should_stop=should_stop)
             store.add_event(run.id, RankEvent(name=layer.name, rank=ranks[layer.name]))
         if task.directions:
-            gradient = in_numbers(whole_gradient(task, _Progress(store, run.id, task.directions, should_stop)))
+            gradient = describe_spectrum(whole_gradient(task, _Progress(store, run.id, task.directions, should_stop)))
             store.add_event(run.id, GradientRankEvent(measured=gradient))
         whole = True
     except StoppedError:
@@ -67,7 +67,7 @@ def whole_gradient(task: Ranks, should_stop: Callable[[int], bool] = lambda _: F
     return spectrum(model, x, label, directions=task.directions, seed=task.seed, should_stop=should_stop)
 
 
-def in_numbers(measured: Spectrum) -> GradientRank:
+def describe_spectrum(measured: Spectrum) -> GradientRank:
     """Return a spectrum as data for an event: its rank, its condition number, and how many singular values lie above noise."""
     return GradientRank(
         rank=measured.rank,

@@ -74,7 +74,7 @@ def _run(name: str, run: RunRecording) -> RunRecording:
     for index, ssim in enumerate(run.columns["ssim"]):
         if index == end.answer or ssim is None:
             continue
-        quick = _single(run, index, x) if len(x) == 1 else _batch(pictures_by_index.get(index), x, baselines)
+        quick = _recorded_scores(run, index, x) if len(x) == 1 else _measured_scores(pictures_by_index.get(index), x, baselines)
         if quick:
             word = verdict(quick, baselines.reference)
             verdicts[index] = {"word": word["word"], "why": word["why"]}
@@ -88,7 +88,7 @@ def _run(name: str, run: RunRecording) -> RunRecording:
     return run.model_copy(update={"columns": columns, "verdicts": tuple(_where_it_changes(verdicts)), "rule": RULE, "result": result})
 
 
-def _single(run: RunRecording, index: int, x: Tensor) -> dict[str, Tensor]:
+def _recorded_scores(run: RunRecording, index: int, x: Tensor) -> dict[str, Tensor]:
     """Return the recorded scores of one frame of a run with a single picture.
 
     Args:
@@ -103,7 +103,7 @@ def _single(run: RunRecording, index: int, x: Tensor) -> dict[str, Tensor]:
     return {"psnr": psnr, "ssim": ssim, "lpips": unknown(psnr), "rank_pixel": rank}
 
 
-def _batch(pictures: Pixels | None, x: Tensor, baselines: Baselines) -> dict[str, Tensor] | None:
+def _measured_scores(pictures: Pixels | None, x: Tensor, baselines: Baselines) -> dict[str, Tensor] | None:
     """Return the scores of a guess by its recorded pictures; None if the recording does not have them.
 
     Args:
@@ -141,11 +141,11 @@ def _grid(name: str, grid: GridRecording, film: bytes) -> GridRecording:
 
 def _private_and_baselines(experiment: Experiment) -> tuple[Tensor, Baselines]:
     pictures, size, channels = experiment.pictures, experiment.size, experiment.channels
-    return _scene(Experiment(pictures=pictures, size=size, channels=channels, seed=experiment.seed).model_dump_json())
+    return _load_private(Experiment(pictures=pictures, size=size, channels=channels, seed=experiment.seed).model_dump_json())
 
 
 @lru_cache(maxsize=64)
-def _scene(pictures: str) -> tuple[Tensor, Baselines]:
+def _load_private(pictures: str) -> tuple[Tensor, Baselines]:
     """Return the private pictures (B, C, H, W) of an experiment, which is given as JSON, and the baselines for guesses of them."""
     experiment = Experiment.model_validate_json(pictures)
     x, y = load(experiment, {})

@@ -49,7 +49,7 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     seconds = []
     for threads in (1, most):
         torch.set_num_threads(threads)
-        seconds.append(_guesses(seen, starts))
+        seconds.append(_time_guesses(seen, starts))
     chosen = most if seconds[0] > WORTH * seconds[1] else 1
     torch.set_num_threads(chosen)
     return chosen
@@ -64,10 +64,10 @@ def lanes_cost(seen: Observation, count: int) -> float:
     """
     torch.set_num_threads(1)
     clock = _clock(seen.device)
-    single = _guesses(seen, 1, clock)
+    single = _time_guesses(seen, 1, clock)
     if single > ENOUGH:  # not a small network: replays at once would be no faster, and take `count` times the memory
         return float(count)
-    batched = min(_guesses(seen, count, clock) for _ in range(2))  # twice: the very first takes an extra second
+    batched = min(_time_guesses(seen, count, clock) for _ in range(2))  # twice: the very first takes an extra second
     return max(1.0, batched / single)
 
 
@@ -76,20 +76,20 @@ def _clock(device: torch.device) -> Callable[[], float]:
     return time.process_time if device.type == "cpu" else time.perf_counter
 
 
-def _guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
+def _time_guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
     """Return the seconds of computing the gradients for `count` guesses at once, their distance, and the derivative of the distance."""
     x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
     replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
-    return _seconds(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
+    return _time_replay(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
 
 
 def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
     x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
     weights, client, y = weights_of(model), gradient_client(model), torch.arange(batch, device=device)
-    return _seconds(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y, _clock(device))
+    return _time_replay(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y, _clock(device))
 
 
-def _seconds(
+def _time_replay(
     replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
 ) -> float:
     """Return the seconds of computing `replay(x, y)`, its distance from `update` and the derivative by x: the shortest of up to REPEATS."""

@@ -47,7 +47,7 @@ def train_here(given: dict[str, Any]) -> None:
 
     training = parse_training(_task_fields(given, Training)).resolve(plugin_catalog.describe())
     folder = given["out"] or settings().checkpoints / training.name
-    for progress in train(training, folder, device=best_device(), should_stop=_until(training.max_seconds)):
+    for progress in train(training, folder, device=best_device(), should_stop=_stop_after(training.max_seconds)):
         if progress.accuracy is not None:
             values = (progress.done, training.rounds, progress.loss, 100 * progress.accuracy, progress.seconds)
             log.info("round %d of %d: loss %.3f, accuracy %.2f %%, %.0f s", *values)
@@ -64,7 +64,7 @@ def train_attacker_here(given: dict[str, Any]) -> None:
 
     task = parse_as(_task_fields(given, InverterTraining), InverterTraining, "an attacker's training").resolve(plugin_catalog.describe())
     folder = given["out"] or inverter_folder(task.name)
-    for epoch in train_inverter(task, folder, should_stop=_until(task.max_seconds)):
+    for epoch in train_inverter(task, folder, should_stop=_stop_after(task.max_seconds)):
         line = f"epoch {epoch.done} of {task.epochs}: mean squared error {epoch.loss:.4f}"
         log.info("%s", line if epoch.done else f"{task.pictures} pictures were sent through the phone")
     card = read_inverter(folder / "card.json")
@@ -77,7 +77,7 @@ def _task_fields(given: dict[str, Any], task: type[BaseModel]) -> dict[str, Any]
     return fields | {"model": _part([given["model"], *given["field"]]), "defenses": [_part(words.split(",")) for words in given["defense"]]}
 
 
-def _until(seconds: float) -> Callable[[], bool]:
+def _stop_after(seconds: float) -> Callable[[], bool]:
     """Return a `should_stop` that is true once so many seconds have passed."""
     deadline = time.monotonic() + seconds
     return lambda: time.monotonic() > deadline

@@ -12,7 +12,7 @@ from leakage.engine.core import Observation, generator
 from leakage.engine.labels import RULES, recover
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.adapter import observe, play, prepare
-from leakage.workers.attack_job import named
+from leakage.workers.attack_job import name_class
 
 MANY = 10_000
 
@@ -72,5 +72,5 @@ def test_a_run_with_lfws_head_is_played_and_scored() -> None:
 
 
 def test_a_class_without_a_name_has_its_number() -> None:
-    assert named("gallery", 6) == "face"
-    assert named("upload", 5748) == "class 5748"
+    assert name_class("gallery", 6) == "face"
+    assert name_class("upload", 5748) == "class 5748"

@@ -10,7 +10,7 @@ from sample_events import end, meta, received
 from small_problems import CATALOG
 
 from leakage.learn.restored import restore_all
-from leakage.runs.estimates import planned, timing_key
+from leakage.runs.estimates import count_passes, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.declarations import Travels
@@ -251,11 +251,13 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
     at_once = Experiment(attack=Part(id="linear_layer")).resolve(CATALOG)
-    assert planned(at_once, CATALOG) == 1
-    assert planned(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})}), CATALOG) == 5
-    assert planned(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG), CATALOG) == 120
+    assert count_passes(at_once, CATALOG) == 1
+    assert count_passes(at_once.model_copy(update={"protocol": Part(id="fedavg", fields={"epochs": 5})}), CATALOG) == 5
+    assert (
+        count_passes(Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60, "starts": 2})).resolve(CATALOG), CATALOG) == 120
+    )
     local = Part(id="fedavg", fields={"epochs": 5})
-    assert planned(Experiment(attack=Part(id="sme", fields={"steps": 60}), protocol=local).resolve(CATALOG), CATALOG) == 60
+    assert count_passes(Experiment(attack=Part(id="sme", fields={"steps": 60}), protocol=local).resolve(CATALOG), CATALOG) == 60
 
 
 @pytest.mark.parametrize(("given", "tag"), [("none", "does not know"), ("running", "granted"), ("exact", "granted")])
