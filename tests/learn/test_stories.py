@@ -57,7 +57,7 @@ def test_where_there_is_no_lab_no_card_leads_there() -> None:
 
 
 def test_a_title_that_is_too_long_is_refused() -> None:
-    broken = FILE.read_text().replace("Eight at once", "Eight at once and then some more of them")
+    broken = FILE.read_text().replace("Eight pictures at once", "Eight pictures at once and then some more of them")
     with pytest.raises(SpecError, match="at most 6 words"):
         parse_as(broken, FrontDoor, "a file of stories")
 
