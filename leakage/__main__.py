@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
 
 
 def file_words(error: OSError) -> str:
-    """Describe an error of a file in a sentence; other errors are described in the words of the operating system.
+    """Describe an OSError in a sentence that says what to do, or, where there is none, in the words of the operating system.
 
     >>> file_words(FileNotFoundError(2, "No such file or directory", "asked.json"))
     'asked.json: there is no such file or folder. Check its name.'

@@ -87,7 +87,11 @@ def why_fixed(model: nn.Module, x: Tensor) -> str:
 
 
 def keeps_channels_last(model: nn.Module, x: Tensor) -> bool:
-    """Return whether the model gives the same numbers in channels-last memory format, in its forward and both derivatives."""
+    """Return whether the model computes the same in channels-last memory format.
+
+    The logits and the gradients by parameters and by pictures must be the same up to rounding (CLOSE). It must also be possible to
+    differentiate a second time, if it is in the usual format.
+    """
     try:
         moved = again(model).to(memory_format=torch.channels_last)
         plain, other = _gradient(model, x), _gradient(moved, x)

@@ -109,13 +109,13 @@ def mixtures(count: int) -> Tensor:
 
 
 def descend(cut: GradientSpectrum, rng: torch.Generator) -> Iterator[Tensor]:
-    """Find sparse directions by descent; yield after every round all directions (rank, K) found so far, the sparsest first.
+    """Find sparse directions by descent; yield after every round the K directions found so far, as columns (rank, K), the sparsest first.
 
-    A direction q is sparse if many entries of U q are 0, where U is `cut.left` (m, rank), with a row U_j for each unit. The descent
-    minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of the points are rows U_j,
-    which lie close to sparse directions already; the others are random, and every second random point is orthogonal to the directions
-    found.
-    Unlike the paper, which samples (`sample`): there the number of samples doubles with every picture.
+    A direction q is sparse if many entries of U q are 0, where U is `cut.left` (m, rank), with a row U_j for each unit of the
+    layer. The descent minimizes sum_j |<U_j, q>| / |U_j| over the unit sphere by subgradients, from STARTS points at once. Half of the
+    points are rows U_j, which lie close to sparse directions already; the others are random, and every other random point is orthogonal to
+    the directions found.
+    Dimitrov et al. sample instead (`sample`), which needs twice as many samples for each further picture.
     """
     if cut.rank == 1:
         yield cut.left.new_ones(1, 1)

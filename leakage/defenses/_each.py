@@ -47,14 +47,14 @@ def change_tensors_at_random(client: Client, step_rng: StepRng, name: str, chang
 
 
 def snap_to_received(client: Client, received: Params, below: Params, above: Params | None = None) -> Client:
-    """Return a client that ignores small deviations from `received`: an entry within the bounds is replaced by the received entry.
+    """Return a client whose update ignores small deviations from `received`: an entry within the bounds becomes the received entry.
 
     An entry outside the bounds becomes the received entry plus the part of its deviation that exceeds the bound.
 
     Args:
         client: the attacker's imitation of the client.
         received: the update that arrived, by parameter.
-        below: by how much an entry may be smaller than the received entry, by parameter, of its shape.
+        below: by how much an entry may be smaller than the received entry, by parameter, in the shape of the parameter.
         above: by how much an entry may be larger than the received entry; None: as much as `below`.
     """
 

@@ -227,7 +227,10 @@ class _Reaching(_Recorder):
 
 
 def reached(model: nn.Module, number: int, x: Tensor) -> Tensor:
-    """Return value `number` of a model's computation for other pictures x (B, C, H, W) in [0, 1]; differentiable in x."""
+    """Compute a model for pictures x (B, C, H, W) in [0, 1] up to step `number` of its forward pass, and return that step's output.
+
+    The steps are numbered as in `Computation`, which may be of other pictures; number 0 is x itself. The output is differentiable in x.
+    """
     reaching = _Reaching(model, x, number)
     if number:
         with suppress(_ReachedError), _recording(model, reaching):

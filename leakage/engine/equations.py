@@ -131,7 +131,7 @@ class ConvolutionEquations:
 
     @property
     def equations(self) -> int:
-        """Number of equations: known entries of z, entries of dL/dw, and one for each filter from `sums`."""
+        """Number of equations: the known entries of z, the entries of dL/dw, and one for each filter from `sums` of a BatchNorm."""
         return int(self.known.sum()) + (0 if self.g is None else self.g.numel()) + (0 if self.sums is None else len(self.sums.total))
 
 

@@ -115,7 +115,7 @@ class Federation:
 
     @property
     def attacks_initial_model(self) -> bool:
-        """Whether the attacked model is the same for every federation of this seed: no protection changes it, and round 1 is attacked."""
+        """Whether the initial model is attacked, the same in all federations of a seed: in round 1, and unchanged by protections."""
         return self.attacked_round == 1 and not self.changes_model
 
     @property

@@ -56,7 +56,10 @@ class RehearsalSetup:
 
     @property
     def used(self) -> slice:
-        """The columns of `size_of` by which rehearsals are compared with the update: without the length if `scaled`."""
+        """The sizes of `size_of`, as columns, by which a rehearsal is compared with the update: both, or without the norm if `scaled`.
+
+        `scaled` says that an unknown factor has changed the update's norm.
+        """
         return slice(1 if self.scaled else 0, 2)
 
     @property

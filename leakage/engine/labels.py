@@ -58,12 +58,12 @@ class Recovered:
 
 
 class Means(NamedTuple):
-    """Terms of the rules that estimate labels as the model's mean prediction minus the bias gradient, (K,) each.
+    """The terms in the rules that estimate labels as the model's mean prediction minus the bias gradient, (K,) each.
 
     Args:
         bias_gradient: the gradient of the last bias
         plain: the model's mean prediction on random probe pictures ("model prior")
-        matched: the mean prediction after the features of these pictures are moved to the batch's mean feature ("matched prior", `moved`)
+        matched: the mean prediction after `moved` shifts the mean feature of these pictures to that of the batch ("matched prior")
     """
 
     bias_gradient: Tensor

@@ -72,7 +72,7 @@ def expected_errors(imitation: Imitation, attacked: Round, inverted: Params, sta
 
 
 class _UnknownError(Exception):
-    """The attacker does not know the errors of a protection."""
+    """The attacker does not know the variance of the errors that a protection adds to an update."""
 
 
 def _recording_client(federation: Federation, sent_updates: list[Sent]) -> Client:

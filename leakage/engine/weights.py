@@ -36,7 +36,7 @@ def unpack(data: bytes, name: str) -> Params:
 
 
 def pack(state: Params, *, dtype: torch.dtype = torch.float32, rounds: int | None = None) -> bytes:
-    """Write a model's state as a safetensors file, with floating-point numbers as `dtype`, and `rounds` in the header."""
+    """Return a model's state as the bytes of a safetensors file: floating-point numbers as `dtype`, training `rounds` in the header."""
     tensors = {name: value.to("cpu", dtype if value.is_floating_point() else value.dtype).contiguous() for name, value in state.items()}
     return save(tensors, {} if rounds is None else {"rounds": str(rounds)})
 

@@ -74,7 +74,7 @@ class Beat(Base):
 
     @property
     def plays(self) -> tuple[str, ...]:
-        """The recorded runs that this beat plays."""
+        """The names of the recorded runs that this screen of the lesson plays."""
         return ()
 
 
@@ -93,7 +93,7 @@ class PlayBeat(Beat):
 
     @property
     def plays(self) -> tuple[str, ...]:
-        """The recorded runs that this beat plays."""
+        """The names of the recorded runs that this screen of the lesson plays."""
         return self.runs
 
 
@@ -122,7 +122,7 @@ class RevealBeat(Beat):
 
     @property
     def plays(self) -> tuple[str, ...]:
-        """The recorded runs that this beat plays."""
+        """The names of the recorded runs that this screen of the lesson plays."""
         return self.runs
 
 

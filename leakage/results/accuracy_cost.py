@@ -273,7 +273,7 @@ def with_defaults(part: Part, known: Catalog) -> Part:
 
 
 def fill_defaults(kind: str, part: Part, known: Catalog) -> Part:
-    """Return a plug-in of a kind with defaults filled in, or unchanged if it is not in the catalog."""
+    """Return a part with the defaults of its plug-in filled in; unchanged if the catalog lacks the plug-in or refuses a field."""
     try:
         return Part(id=part.id, fields=known.of(kind).get(part.id).resolve(part.fields))
     except CatalogError:

@@ -124,7 +124,7 @@ def local_training(experiment: Experiment, known: Catalog) -> dict[str, Any] | N
 
 
 def _without(part: Part, names: Sequence[str], known: Catalog) -> Part:
-    """Return a protocol with the defaults of the fields `names`, which are described separately."""
+    """Return a protocol with the fields `names`, which are described separately, reset to their defaults."""
     entry = known.protocols.find(part.id) if names else None
     usual = {field.name: field.default for field in entry.fields if field.name in names} if entry else {}
     return Part(id=part.id, fields={**part.fields, **usual})

@@ -212,7 +212,7 @@ class RankEvent(RunEvent):
 
 
 class MovedEvent(RunEvent):
-    """The progress of measuring the whole gradient's rank: the picture was changed in `done` of `directions` directions."""
+    """The progress of measuring the rank of d(gradient)/d(picture): the picture was changed along `done` of `directions` directions."""
 
     kind: Literal["moved"] = "moved"
     done: int

@@ -157,5 +157,5 @@ def _added_up(clients: int) -> Part | None:
 
 
 def parse_question(text: str | bytes | dict[str, object]) -> Question:
-    """Return a Question from JSON; raise SpecError with the first wrong field."""
+    """Return a question about a planned training, read from JSON; raise SpecError naming the first wrong field."""
     return parse_as(text, Question, "a question")

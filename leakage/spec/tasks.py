@@ -67,7 +67,7 @@ class Training(Base):
 
     @property
     def name(self) -> str:
-        """The name of its checkpoint: model, data, and a hash of all fields except the time limit."""
+        """The name of the checkpoint that the training writes: model, data, and a hash of all fields except the time limit."""
         return f"{self.model.id}-{self.data}-{self.model_copy(update={'max_seconds': MAX_SECONDS}).digest()[:8]}"
 
     @property

@@ -87,7 +87,7 @@ class ClientBehavior:
         return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
 
     def describe(self, rounds: int = 1) -> str:
-        """Return the protocol with its settings in words, for the threat model table; `rounds` is the number of rounds watched."""
+        """Describe the protocol with its settings; without local steps, the step size is left out unless several `rounds` are watched."""
         fields, words = dict(self.fields), [self.protocol.title]
         if self.steps is not None:
             epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)

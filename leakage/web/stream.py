@@ -228,7 +228,7 @@ async def read_in_thread(read: Callable[..., T], *arguments: Any) -> T:
 
 
 def ids_in_address(request: Request) -> list[str]:
-    """Return the run ids in the query parameter `ids` of an address, at most MAX_RUNS."""
+    """Return the run ids in the query parameter `ids` of the request's address, only the first MAX_RUNS."""
     return [run for run in request.query_params.get("ids", "").split(",") if run][:MAX_RUNS]
 
 

@@ -96,7 +96,11 @@ class Job:
         self.closed = True
 
     def fail(self, error: Exception) -> None:
-        """Finish the run after an error: as yielded or cancelled if it was stopped, else as failed, with a sentence for the user."""
+        """Finish the run after an error.
+
+        It is yielded (queued again) if it made room for another owner's run, cancelled if it was stopped or its time was over before its
+        first frame, and else failed. All but a yielded run are given a sentence for the user.
+        """
         if isinstance(error, YieldedError):
             self.store.finish(self.run.id, "yielded")
         elif isinstance(error, UnbegunError):  # nothing went wrong

@@ -106,7 +106,10 @@ class RayDispatcher(Dispatcher):
         self.connecting.reset()
 
     def disconnect(self, error: Exception) -> None:
-        """Note that the cluster cannot be reached; `fill_slots` tries again after ever longer pauses. The workers wait meanwhile."""
+        """Log that the cluster cannot be reached, and give up the connection; `fill_slots` connects again after ever longer pauses.
+
+        Meanwhile no worker is started. Those on the cluster stay, and wait for the answers to their calls of the store.
+        """
         pause = self.connecting.failed()
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         log.error("the cluster %s cannot be reached (%s). The next try is in %.0f s", self.config.ray, why, pause)

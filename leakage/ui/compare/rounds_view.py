@@ -122,10 +122,10 @@ def hook(draw: dict[str, Any]) -> go.Figure:
 
 
 def closeness(rows: Sequence[dict[str, Any]]) -> go.Figure:
-    """Plot the cosine similarity of each adaptive strategy's estimate with the gradient over the number of updates that it combines.
+    """Plot how similar (cosine) each adaptive strategy's estimate is to the unprotected gradient, over the number of updates it combines.
 
     Args:
-        rows: the stored results. Only those with the smallest `ratio` are plotted.
+        rows: the stored results. Only those with the smallest `ratio`, the fraction of entries that is sent, are plotted.
     """
     selected = [row for row in rows if row["ratio"] == min(row["ratio"] for row in rows)]
     chart = go.Figure()

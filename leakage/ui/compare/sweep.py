@@ -18,10 +18,14 @@ WIDE = 20.0  # if the largest strength is more than this many times the smallest
 
 
 def figure(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog) -> go.Figure | None:
-    """Plot PSNR over strength for each attacker, beside a grey picture and the published threshold; None if no strength differs.
+    """Plot PSNR over the strength of a protection for each attacker; None if not exactly one number differs, or if no run has a PSNR.
 
-    If all runs reached their answer and each strength has at least three seeds, a line joins the means, in a band of their 95 % confidence
-    intervals. Else there are points, each the mean of the runs so far: a line would show differences that come from the seeds alone.
+    A line marks the PSNR of a grey picture. A grey band begins at the strength at which the attack DLG began to fail, as published, and
+    ends where it always failed.
+
+    If all runs of an attacker reached their answer and each strength has at least three seeds, a line joins the means, in a band of their
+    95 % confidence intervals. Else there are points, each the mean of the runs so far: a line would show differences that come from the
+    seeds alone.
     """
     sweep = find_sweep(experiments)
     if not sweep:

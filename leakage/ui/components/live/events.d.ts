@@ -185,7 +185,7 @@ export interface MetaEvent {
   lpips?: LpipsFacts | null;
 }
 
-/** The progress of measuring the whole gradient's rank: the picture was changed in `done` of `directions` directions. */
+/** The progress of measuring the rank of d(gradient)/d(picture): the picture was changed along `done` of `directions` directions. */
 export interface MovedEvent {
   kind: 'moved';
   run?: string;
