@@ -11,10 +11,13 @@ from leakage.ui.architecture import editor, k_view, rank_view, verify, withheld
 from leakage.ui.common.markdown import escape
 from leakage.ui.compare import width
 
-RANKS = "Exact ranks hold for almost all weights; the sign – stands where no formula is known to hold."
+RANKS = (
+    "The exact rank of a layer says how many of its equations add something new. It holds for almost all weights that "
+    "such a network can have. A dash (–) means that no formula for this layer is known."
+)
 INDEX = (
-    "The index of rank analysis: unknowns minus equations, in the layer that has the fewest equations to spare. Below 0 the equations "
-    "suffice for an attack that goes layer by layer. The index says nothing about other attacks."
+    "Unknown numbers minus equations, in the layer of the network that has the fewest equations to spare. If the result is below 0, "
+    "an attack that solves one layer after the other has enough equations. The result says nothing about other attacks."
 )
 
 
@@ -32,14 +35,14 @@ def answer(given: editor.Given) -> None:
         if analysis.critical:
             decided = f"decided by **{escape(layer_phrase(analysis.critical, steps))}**"
             st.markdown(f"**Unknowns minus equations (RA-i): {analysis.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
-        st.caption(f"R-GAP, which works layer by layer: {escape(conclusion.recursion)}.")
+        st.caption(f"The attack R-GAP, which solves one layer after the other: {escape(conclusion.recursion)}.")
         rank_view.render_gradient(analysis, view)
         verify.render_offer(given, conclusion)
     st.html(counts.legend())
     st.plotly_chart(counts.figure(analysis, steps), key="bars", config={"displayModeBar": False}, alt=conclusion.headline)
     editor.protect(given)
     withheld.render_withheld()
-    st.markdown("**Layer by layer**")
+    st.markdown("**The count for each layer of the network**")
     st.html(counts.table(analysis, steps))
     rank_view.render_offer(given, analysis, view)
     st.caption(" ".join((*CAVEATS, RANKS)))
@@ -57,7 +60,7 @@ def page() -> None:
         if given:
             answer(given)
         else:
-            st.info("One line of the network is not a complete step yet. Correct it, and the counts appear again.")
+            st.info("One line in the description of the network is not complete yet. Correct this line, and the counts appear again.")
 
 
 page()

@@ -31,7 +31,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
         items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")
         size, channels = choose_shape(items)
     with forms.card(3, "Equal in all variants"):
-        with st.expander("The phone: model, training, what it sends", icon=":material/smartphone:"):
+        with st.expander("The phone: its model, its training, what it sends", icon=":material/smartphone:"):
             setting = choose_setting(known, len(pictures), without=variants.set_apart())
         attack, granted = variants.choose_attack(known, setting.model)
         protected = variants.shared_protection(known)
@@ -65,10 +65,14 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             submit(experiments, anew=bool(st.session_state.get("anew")))
         st.caption(escape(estimate(experiments) if enough else "Choose at least two variants."))
         if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
-            st.toggle("Compute again", key="anew", help="Off: an earlier run with the same settings and random start (seed) is shown.")
+            st.toggle(
+                "Compute again",
+                key="anew",
+                help="If this is off, an earlier run with the same settings and the same random start (seed) is shown.",
+            )
     with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
-        file = st.file_uploader("comparison.json, or a report", ["json", "html"], key=f"comparison-{number}")
+        file = st.file_uploader("A file comparison.json, or a report of a comparison", ["json", "html"], key=f"comparison-{number}")
         st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
     if refused := st.session_state.pop("refused", ""):
         st.error(escape(refused))

@@ -19,8 +19,8 @@ DATA: dict[Data, str] = {
     "mnist": "Handwritten digits, 28 px, grey.",
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
-SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "About two classes on each phone"}
-OPTIMISERS = {"sgd": "SGD with momentum", "adam": "Adam"}
+SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Pictures of about two classes on each phone"}
+OPTIMISERS = {"sgd": "Gradient steps that keep their speed (SGD with momentum)", "adam": "Adam"}
 SCHEDULES = ("cosine", "steps", "constant")
 DEFAULT = Training()
 SMALL_BATCH = 16  # for the few digits that ship with the program: an epoch then has 94 steps
@@ -49,7 +49,7 @@ def settings(known: Catalog) -> Training | None:
             100,
             1,
             key="clients",
-            help="1: all pictures in one place (central). More: each phone holds a part of the pictures and trains on it, "
+            help="With 1, all pictures are in one place (central training). With more, each phone trains on its part of the pictures, "
             "and the server averages the models that the phones send (FedAvg).",
         )
         partition: Literal["iid", "shards"] = "iid"
@@ -64,7 +64,10 @@ def settings(known: Catalog) -> Training | None:
         st.markdown("**4 · Protection**")
         defense = forms.choose(known, "defense", "Protection")
         if defense:
-            st.caption("Train once with this protection and once without it, all else equal: the difference in accuracy is its cost.")
+            st.caption(
+                "Train one model with this protection and one model without it, all else equal: the difference in "
+                "accuracy is the cost of the protection."
+            )
     if problem or not model:
         return None
     return Training(
@@ -90,16 +93,16 @@ def fine_settings(data: str) -> dict[str, Any]:
             ),
             "batch": st.number_input("Batch size", 1, 1024, SMALL_BATCH if data == "digits" else DEFAULT.batch, key=f"batch-{data}"),
             "server_rate": st.number_input(
-                "Step of the server",
+                "Step size of the server",
                 0.0001,
                 10.0,
                 1.0,
                 format="%g",
                 key="server-rate",
-                help="How far the server moves the model towards the mean of the updates. 1: to the mean (FedAvg). AdaDefense as published "
-                "sends entries of about 1 or -1, so it needs a far smaller step: try 0.01.",
+                help="How far the server moves the model towards the average of the updates. With 1 it moves to the average (FedAvg). "
+                "The protection AdaDefense sends numbers of about 1 or -1, so it needs a far smaller step: try 0.01.",
             ),
-            "schedule": st.selectbox("Learning rate over time", SCHEDULES, key="schedule"),
+            "schedule": st.selectbox("Size of the training steps (learning rate) over time", SCHEDULES, key="schedule"),
             "augment": st.toggle("Shift and mirror pictures at random", data == "cifar10", key=f"augment-{data}"),
             "pictures": st.number_input("Number of training pictures (0: all)", 0, 60_000, 0, 1000, key="training-pictures"),
             "seed": st.number_input("Random start (seed)", 0, 2**31 - 1, DEFAULT.seed, key="training-seed"),
@@ -116,7 +119,7 @@ def start(task: Training | None) -> None:
 
 def page() -> None:
     """Draw the whole page, from top to bottom."""
-    st.markdown("#### How well does a model learn, and does it leak less?")
+    st.markdown("#### How well does a model learn, and does it give away less of its pictures?")
     known = service().catalog()
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")
@@ -129,7 +132,10 @@ def page() -> None:
         if run:
             training_view.show(run)
         else:
-            st.info("Choose a model and a data set, press **Train**, and watch. Then attack the model as it was after 1, 5 or all rounds.")
+            st.info(
+                "Choose a model and a data set, press **Train**, and watch. Then attack the model as it was after "
+                "1, 5 or all rounds of training."
+            )
         training_view.shelf(known)
         attackers.shelf(known)
 

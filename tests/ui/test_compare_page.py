@@ -216,7 +216,7 @@ def test_what_many_rounds_give_away_is_drawn_beside_epsilon_and_said_for_every_s
     assert "Average the rounds: After 1 round" in told
     assert "after 100 rounds" in told
     assert "Its epsilon" in told
-    assert "Why it can be solved" not in told
+    assert "Why an attacker can undo" not in told
     sampled = next(title for title in box.options if title.startswith("MinMax sampling"))
     told = words(at.selectbox(key="rounds-stack").select(sampled).run())
     fine(at)
@@ -510,7 +510,7 @@ def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Ser
 
     assert "One picture, several protections" in page(0, 1)[0]
     apart, stages = page(0, 2)
-    assert "Several runs side by side: not all of the same pictures." in apart
+    assert "Several attacks side by side: not all on the same pictures." in apart
     assert "One picture, several protections" not in apart
     assert page(0, 1)[1] == [False]
     assert stages == [True]
@@ -529,7 +529,7 @@ def test_what_differs_and_what_is_equal_is_said_in_words(look: Open) -> None:
     assert "- The attack: Guess and compare by direction (Inverting Gradients), steps 1000" in said
     worst = words(press(look()))
     protections = "no protection; Gaussian noise 0.01; Pruning 0.9; AdaDefense"
-    assert f"**Differs.** The protection: {protections}. Each is attacked by the strongest known attackers." in worst
+    assert f"**Differs.** The protection: {protections}. Each variant is attacked by the strongest known attackers." in worst
     assert re.search(r"- The attack: Guess and compare \(iDLG\)[^;]*; Guess and compare by direction", worst)
     alone = words(press(look(arms="none")))  # of one variant the attacks are what differs
     assert re.search(r"\*\*Differs\.\*\* .*The attack: Guess and compare \(iDLG\)", alone)

@@ -81,7 +81,10 @@ def test_a_deep_network_is_searched_by_inverting_gradients(look: Open, door: Ser
 def test_what_cannot_be_attacked_here_is_said(look: Open) -> None:
     for query in ({"batch": "2"}, {"outputs": "7"}):
         at = look(**query)
-        assert "To see attacks on this network, choose a batch of 1, and 10 outputs or 1." in words(at)
+        assert (
+            "To see attacks on this network, choose 1 picture in one gradient, and a network with 10 answers or 1 answer (outputs)."
+            in words(at)
+        )
         assert "Verify: attack this network" not in [button.label for button in at.button]
 
 

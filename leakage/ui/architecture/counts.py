@@ -53,11 +53,11 @@ def sentences(row: LayerCount, name: str) -> str:
     else:
         lines[-1] += f", and {row.v:,} are handed on." if row.v else "."
     if not row.counted:
-        lines.append("Fully connected: its gradient holds its whole input.")
+        lines.append("The layer is fully connected: its gradient holds everything that enters it.")
     elif row.deficiency:
-        lines.append(f"By themselves they determine {row.known:,} unknowns: {row.deficiency:,} stay open.")
+        lines.append(f"By themselves these equations determine {row.known:,} unknowns: {row.deficiency:,} unknowns stay open.")
     elif open_unknowns(row):
-        lines.append(f"By counting, they leave {open_unknowns(row):,} unknowns open.")
+        lines.append(f"By their count, these equations leave {open_unknowns(row):,} unknowns open.")
     return "<br>".join(lines)
 
 

@@ -17,7 +17,7 @@ from leakage.ui.common.markdown import escape
 START = "CNN6"
 MOST_PICTURES = 32
 FIRST = 4  # this many skips are offered as buttons, the others in a popover
-BATCH = "Every further picture adds unknowns and outputs. The gradient stays as long as it is."
+BATCH = "Every further picture adds numbers that the attacker has to find. The gradient that is sent does not get longer."
 SETTINGS: dict[str, tuple[Any, ...]] = {  # name in the address -> allowed values, the default first
     "size": (32, *(size for size in SIZES if size != 32)),
     "channels": (3, 1),
@@ -91,7 +91,7 @@ def settings() -> Given | None:
         state[key("template")] = template_of(state[key("net")])
         placeholder = "Your own network"
         st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=placeholder, key=key("template"), on_change=put_template)
-        text = st.text_area("Its steps, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
+        text = st.text_area("Steps of the network, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
         problem_box = st.container()
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · What goes in and out**")
@@ -101,7 +101,7 @@ def settings() -> Given | None:
                 "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key=key("channels")
             )
             outputs = st.number_input("Outputs", 1, MAX_CLASSES, key=key("outputs"), width=130)
-        batch = st.slider("Pictures in the batch", 1, MOST_PICTURES, key=key("batch"), help=BATCH)
+        batch = st.slider("Pictures in one gradient", 1, MOST_PICTURES, key=key("batch"), help=BATCH)
     try:
         steps = parse(text)
         unroll(steps, (channels, size, size), outputs)
@@ -119,9 +119,12 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
     first: Convention = CONVENTIONS[0]
     if not any(isinstance(step, Block) and step.skip and step.stride > 1 for step in steps):
         return first
-    with st.popover("How blocks are counted", icon=":material/tune:"):
-        explanation = "The paper does not say how it counts such blocks. The second way gives the numbers that it prints for ResNet18."
-        name = "A block that halves its picture counts the weights"
+    with st.popover("How blocks of layers are counted", icon=":material/tune:"):
+        explanation = (
+            "The published rank analysis does not say how it counts such a block. The second way gives the numbers that "
+            "it prints for one network, ResNet18."
+        )
+        name = "In a block that halves its picture, count the weights"
         chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)
     return chosen or first
 
@@ -139,11 +142,14 @@ def protect(given: Given) -> None:
     index_now = analyse(unroll(steps, given.shape, given.outputs), batch=given.batch, convention=given.convention).index
     useful_cuts = [cut for cut in suggestions.cuts if cut.index != index_now][:FIRST]
     if blocks:
-        st.markdown("**Cut a skip connection, and the index becomes**", help="A skip carries the picture's features past its block.")
+        st.markdown(
+            "**Cut a shortcut of the network (skip connection): unknowns minus equations become**",
+            help="A shortcut (skip connection) carries what the network has found in the picture past a block of its layers.",
+        )
         with st.container(horizontal=True, gap="small"):
             for number, index in without_skip:
                 restored = with_skip(steps, index, skip=True)
-                label = f"Put the skip of block {number:d} back"
+                label = f"Put the shortcut of block {number:d} back"
                 st.button(label, key=f"back-{number}", on_click=put, args=(restored,), icon=":material/undo:")
             for cut in useful_cuts:
                 cut_button(given, cut)
@@ -153,8 +159,9 @@ def protect(given: Given) -> None:
                         cut_button(given, cut)
     if fewer_filters:
         st.markdown(
-            "**With fewer filters, an attack layer by layer lacks equations**",
-            help="This layer alone then has more unknowns than equations. An attack on the whole gradient may still find the picture.",
+            "**With fewer channels in a layer (filters), an attack that solves layer after layer lacks equations**",
+            help="The changed layer then has more unknown numbers than equations. An attack that uses the whole gradient "
+            "may still find the picture.",
         )
         with st.container(horizontal=True, gap="small"):
             for item in fewer_filters:

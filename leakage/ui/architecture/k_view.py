@@ -15,11 +15,17 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
     "hinge": ("#009e73", "diamond"),
 }
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, and the number of steps between them
-STORY = """With **one output** and no bias, the last layer's gradient times its weights is one number: c = mu times the derivative of the
-loss at mu. The margin mu says how clearly the network is right about the picture. R-GAP solves this equation for mu, and then for the
-picture. Where the line crosses a curve **twice**, two different pictures (twins) have the same gradient."""
-HINGE = "The hinge loss has no twins, but a picture with a margin of 1 or more sends nothing at all."
-HELP = "The number c that an attacker computes from the received gradient."
+STORY = (
+    "A network with **one output** answers yes or no. From its gradient the attacker computes one number: c = mu times "
+    "the derivative of the loss at mu. Here mu, the margin, says how clearly the network is right about the picture. "
+    "The attack R-GAP solves this equation for mu, and then finds the picture. Where the line crosses a curve "
+    "**twice**, two different pictures (twins) have the same gradient."
+)
+HINGE = (
+    "With the error function called hinge loss no two pictures have the same gradient. But if the network is right "
+    "about a picture by a margin of 1 or more, the phone sends nothing but zeros."
+)
+HELP = "A number, c, that the attacker computes from the received gradient. It leads to how clearly the network is right about the picture."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:
@@ -70,7 +76,7 @@ def figure(c: float) -> go.Figure:
 
 def show() -> None:
     """Draw an expander on networks with one output: the plot of `figure`, a slider for c, and the margins that have this c."""
-    with st.expander("One output: how many pictures explain one gradient?"):
+    with st.expander("A network with one output: how many pictures fit one gradient?"):
         st.markdown(STORY)
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)
         c = hundredths / 100

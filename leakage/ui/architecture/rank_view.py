@@ -20,9 +20,12 @@ from leakage.ui.architecture.editor import Given
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
-HOW = "The rank is the number of singular values above 10⁻¹² times the largest, for random weights and a random derivative, in float64."
-AGREE = "The formula, where there is one, agrees."
-BLOCKS = "In blocks with a skip equations are only counted."
+HOW = (
+    "The rank says how many of a layer's equations add something new. It was measured with random weights, in numbers "
+    "of 64 bits (singular values above 10⁻¹² times the largest)."
+)
+AGREE = "Where a formula for the rank is known, it gives the same number as the measurement."
+BLOCKS = "In blocks of layers with a shortcut (skip connection), equations are counted, and their rank is not measured."
 ASK = "Measure the ranks"
 TOO_LARGE = "The whole gradient of this network is too large to be measured here."
 
@@ -83,7 +86,7 @@ def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
     task = ranks_task(given)
     layers = task.layers
     if given.batch > 1:
-        st.caption("Ranks can be measured for one picture: choose a batch of 1.")
+        st.caption("How many equations say something new (the rank) can be measured for one picture: choose 1 picture in one gradient.")
         return
     names = {row.name: layer_phrase(row, given.steps) for row in analysis.rows}
     run = seen.run
@@ -102,7 +105,7 @@ def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
     for row in analysis.rows:
         if row.measured is not None and row.rank not in (None, row.measured):
             difference = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
-            st.warning(f"{escape(difference)}. They should agree: some singular values may be too small to be distinguished from 0.")
+            st.warning(f"{escape(difference)}. The two ranks should be equal: some measured numbers may be too small to be told from 0.")
 
 
 def how(analysis: Analysis) -> str:

@@ -25,19 +25,25 @@ TASKS = {1: "flipped", 10: "classes"}  # outputs -> the task; the gallery's pict
 ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
-WHY = "DLG needs smooth layers, but deep smooth networks pass on next to no gradient. There Inverting Gradients on LeakyReLU finds more."
-ABOUT = "Runs R-GAP and a search on this network with random weights. The search knows the class, as in the paper."
+WHY = (
+    "The attack DLG needs a network of smooth layers, but deep smooth networks pass on next to no gradient. On deep "
+    "networks the attack Inverting Gradients, with the activation LeakyReLU, finds more."
+)
+ABOUT = (
+    "Runs two attacks on this network with random weights: one solves equations (R-GAP), the other guesses and "
+    "compares. The guessing attack knows the class of the picture, as in its paper."
+)
 Runs = list[tuple[Run, Experiment]]  # R-GAP if it applies, then the search
 
 
 def render_offer(given: Given, verdict: Verdict) -> None:
     """Draw the button that attacks the network, the settings of these attacks, and the runs that the page's address (URL) names."""
     if given.batch > 1 or given.outputs not in TASKS:
-        st.caption("To see attacks on this network, choose a batch of 1, and 10 outputs or 1.")
+        st.caption("To see attacks on this network, choose 1 picture in one gradient, and a network with 10 answers or 1 answer (outputs).")
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Verify: attack this network", on_click=start, args=(given,), icon=":material/play_arrow:", type="primary", help=ABOUT)
-        with st.popover("", icon=":material/tune:", help="Picture, activation and search"):
+        with st.popover("", icon=":material/tune:", help="Picture, activation (shape of the network's units) and attack"):
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(escape(refused))

@@ -6,32 +6,43 @@ from leakage.runs.event_parts import GradientRank
 from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import Markdown, escape
 
-NOT_YET = "The counts are about attacks that go layer by layer. Other attacks could use the whole gradient: its rank is measured below."
+NOT_YET = (
+    "The counts are about attacks that solve one layer after the other. Other attacks could use the whole gradient: how "
+    "much it says (its rank) is measured below."
+)
 MEANS_FULL = (
     "Near this picture every change of a pixel changes the gradient: attacks that use the whole gradient can in principle tell all "
     "pictures near this one apart."
 )
-MEANS_SOME = "All {} random directions of the picture that were tried change the gradient: no direction was found that it leaves open."
+MEANS_SOME = (
+    "The picture was changed at random in {} ways, and every change altered the gradient: no change was found that the gradient hides."
+)
 MEANS_SHORT = (
-    "Pictures near this one that differ only in the other {} directions send the same gradient, to first order and to seven digits: these "
-    "directions have to be guessed. The {} directions that it determines may be enough to recognize the picture."
+    "There are {} independent ways to change this picture a little that leave the gradient the same (to first order and to seven "
+    "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured at the astronaut picture, for LeakyReLU and untrained weights, in float64. The rank holds near this picture. With "
-    "piecewise linear layers (ReLU) it holds while each unit stays on its side of zero. A large condition number means that noise hides "
-    "some directions. A full rank is no proof that a search finds the picture."
+    "Measured at the picture of the astronaut, on an untrained network with the activation LeakyReLU, in numbers of 64 bits. The rank "
+    "holds for pictures close to this picture. With layers made of straight pieces (ReLU), it holds while no unit of the network "
+    "switches on or off. A large condition number means that noise hides some changes of the picture. A full rank is no proof that an "
+    "attack finds the picture."
 )
-SKETCHED = "Too many numbers are sent to keep them all: a random sketch of them gives singular values within a factor of two."
-TRIED = "For so large a picture only {} random directions were tried: condition and counts are at least these."
+SKETCHED = (
+    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and its numbers "
+    "(singular values) are right within a factor of two."
+)
+TRIED = "For so large a picture only {} random changes were tried: the true condition number and the true counts are at least as large."
 PROTECTIVE = (
-    "**Protective of {} of {} directions**, at this picture: layer by layer equations are missing, and the whole gradient has too few."
+    "**Protective of {} of {} ways to change this picture**: single layers lack equations, and the whole gradient has too few of them."
 )
-NOT_PROTECTIVE = "**Not protective**: layer by layer equations are missing, but all layers together determine what each alone does not."
+NOT_PROTECTIVE = (
+    "**Not protective**: single layers have too few equations, but all layers together tell this picture from all pictures near it."
+)
 HELP = (
-    "From the singular values of J = d(gradient)/d(picture), one column for every pixel value. Rank: the number of singular values above "
-    "10⁻⁷ of the largest. Condition: the largest of these divided by the smallest. Noise: a random vector of the "
-    "stated length is added to the gradient. A direction counts if a step along it, as long as from black to white in one pixel, moves the "
-    "gradient by more than the noise in one number."
+    "Rank: how many independent changes of the picture the gradient shows (singular values of d(gradient)/d(picture) above 10⁻⁷ of "
+    "the largest). Condition: how much stronger the gradient shows the clearest of these changes than the faintest. Noise: random "
+    "numbers are added to the gradient; together they have the stated length. A change as large as from black to white in one pixel "
+    "counts if it moves the gradient by more than the noise in one of its numbers."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 
@@ -55,10 +66,10 @@ def condition(value: float) -> str:
 def noise(measured: GradientRank) -> str:
     """Say for each noise level in how many directions a change of the picture changes the gradient by more than the noise."""
     parts = [
-        f"{level.directions:,} above noise {SHARES.get(level.share, f'{level.share:g} times')} as long as the gradient"
+        f"{level.directions:,} stand out of noise {SHARES.get(level.share, f'{level.share:g} times')} as long as the gradient"
         for level in measured.above
     ]
-    return f"Of its directions there are {', '.join(parts)}."
+    return f"Of the changes of the picture that the gradient shows, {', '.join(parts)}."
 
 
 def meaning(measured: GradientRank) -> str:

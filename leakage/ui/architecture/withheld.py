@@ -6,14 +6,14 @@ from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.ui.common.markdown import escape
 
-LABELS = "Labels are read from the last layer's weight and bias"
+LABELS = "The names of the classes (labels) are read from the last layer of the network"
 
 
 def sentence(known: Catalog) -> str:
     """Say for each attack that solves equations without which tensors of an update it does not work."""
-    ends = [f"{entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
-    ended = f"If the phone keeps tensors back, attacks that solve equations stop: {'; '.join(ends)}."
-    return f"{ended} {LABELS}. A search continues with the tensors that arrive."
+    ends = [f"the attack {entry.short} needs {entry.ends_without}" for entry in known.attacks if entry.ends_without]
+    ended = f"If the phone keeps a part of its numbers back, attacks that solve equations stop: {'; '.join(ends)}."
+    return f"{ended} {LABELS}. An attack that guesses and compares continues with the numbers that arrive."
 
 
 def render_withheld() -> None:

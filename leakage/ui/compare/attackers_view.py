@@ -16,15 +16,20 @@ from leakage.ui.compare.table import TableCell, heat
 NAIVE, ADAPTIVE = "naive", "adaptive"
 DASH = "–"
 USUAL = (
-    "One CIFAR-10 picture in a gradient of an untrained LeNet, or the sum over four phones with one picture each. For R-GAP the phone "
-    "computes and sends numbers of 64 bits. GRNN and CI-Net, which are slow, were run with two pictures, and behind eight protections at "
-    "one strength each (–: not run)."
+    "A phone with one small colour picture (CIFAR-10) and an untrained small network (LeNet), or the sum of four such phones. For the "
+    "attack R-GAP the phone computes and sends numbers of 64 bits. Two slow attacks (GRNN and CI-Net) were run with two pictures, and "
+    "against eight protections at one strength each (–: not run)."
 )
-EXPLAINED = """{about} Each cell: PSNR in decibels, the mean of {tries} runs ({pictures}, {seeds}), coloured by how many are recognizable
-or singled out; a grey picture scores {grey:.1f} dB. Adaptive: the strongest attacker that knows what the phone does; below the table stands
-what each attacker found. {settings} {rounds} **Framed: the naive attacker shows none of the pictures, the adaptive attacker shows
-some.**"""
-ROUNDS = "An attacker that combines rounds watches {} rounds in which the server sends the same model; all others watch one round."
+EXPLAINED = (
+    "{about} Each cell says how close the guess came, in decibels (PSNR): the mean of {tries} runs ({pictures}, "
+    "{seeds}). The colour of a cell says how many pictures are recognizable or singled out. A grey picture scores "
+    "{grey:.1f} dB. Adaptive means the strongest attacker that knows what the phone does. {settings} {rounds} **A cell "
+    "has a frame if the naive attacker shows none of the pictures, and the adaptive attacker shows some.**"
+)
+ROUNDS = (
+    "An attacker that combines rounds of training watches {} rounds in which the server sends the same model. All other "
+    "attackers watch one round."
+)
 
 
 def show(known: Catalog) -> None:

@@ -15,16 +15,25 @@ from leakage.spec.threat_model import counted
 from leakage.ui.common.markdown import escape, ours
 
 ROUNDS = Field(
-    "rounds", "int", 1, "How many rounds of this phone the attacker watched. The last round is attacked.", low=1, high=MAX_ROUNDS
+    "rounds",
+    "int",
+    1,
+    "How many rounds of training of this phone the attacker watched. The attack works on the last of these rounds.",
+    low=1,
+    high=MAX_ROUNDS,
 )
 FIELDS = {"steps": LOCAL_STEPS, "rate": LOCAL_RATE, "rounds": ROUNDS.name}  # what differs -> the field that differs
 KEYS = {"steps": "steps", "rate": "rates", "rounds": "watched"}  # what differs -> widget key of its values, as texts
 FACTORS = {"steps": (0.2, 1, 2, 4), "rate": (1, 10, 100, 1000), "rounds": (1, 2, 5, 10)}  # first values offered, times the default
-LABELS = {"steps": "How often the phone goes through its pictures", "rate": "How far one local step goes", "rounds": "Rounds watched"}
+LABELS = {
+    "steps": "How often the phone goes through its pictures",
+    "rate": "Size of one training step on the phone",
+    "rounds": "Rounds watched",
+}
 NOTES = {
-    "steps": "If a step takes all pictures of the phone, this is the number of its local steps.",
-    "rate": "The local learning rate.",
-    "rounds": "In every variant the last round is attacked.",
+    "steps": "If each training step takes all pictures of the phone, this is the number of training steps before it sends.",
+    "rate": "How far one training step on the phone moves the model (local learning rate).",
+    "rounds": "In every variant the attack works on the last round of training.",
 }
 
 
@@ -55,7 +64,7 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     note = (
         ""
         if protocol == base.protocol
-        else f" Here phones use {known.protocols.get(protocol.id).title}: the protocol chosen below has no local steps."
+        else f" Here phones use {known.protocols.get(protocol.id).title}: what is chosen below has no training steps on the phone."
     )
     st.caption(escape(NOTES[about] + note))
     values = [value for text in texts if (value := _value(text, field)) is not None]

@@ -22,7 +22,7 @@ from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
 QUESTION = "One picture, several protections: what leaks, and at what cost?"
-APART = "Several runs side by side: not all of the same pictures."
+APART = "Several attacks side by side: not all on the same pictures."
 IN_SHORT = {
     "The pictures": "",
     "The protection": "",
@@ -58,7 +58,9 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
         st.warning(f"{len(lacking)} of the runs of this comparison are not here any more: {gone.why(lacking)}.")
     sentence(experiments, known)
     if {experiment.digest() for experiment in planned} - {experiment.digest() for experiment in experiments}:
-        st.caption(":material/info: The settings ask for other runs than those below. Press **Run all** to compute them.")
+        st.caption(
+            ":material/info: The results below belong to other settings. Press **Run all** to compute the runs that you have chosen."
+        )
     playing = watched.choose(runs, experiments, known)
     short_names = titles([scenario(experiment) for _, experiment in playing], known)  # the page names the attacker below
     names = short_names if len(set(short_names)) == len(short_names) else titles([experiment for _, experiment in playing], known)
@@ -97,11 +99,11 @@ def sentence(experiments: list[Experiment], known: Catalog) -> None:
     lines = dict(line.split(": ", 1) for line in equal)
     in_short = ", ".join(label + lines[about].split(",")[0] for about, label in IN_SHORT.items() if about in lines)
     tried_lines = [line for line in differences if line not in apart]
-    more = " Each is attacked by the strongest known attackers." if tried_lines else ""
+    more = " Each variant is attacked by the strongest known attackers." if tried_lines else ""
     st.markdown(f"**Differs.** {escape('. '.join(apart) or 'Nothing')}.{more}")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"**Equal.** {escape(in_short)}, and all else.", width="content")
-        with st.popover("What is equal", type="tertiary"):
+        with st.popover("What is equal in all variants", type="tertiary"):
             st.markdown("\n".join(f"- {escape(line)}" for line in equal))
             if tried_lines:
                 st.markdown("**Attacks that are tried against each variant, if they apply**")
@@ -167,14 +169,14 @@ def details(runs: list[Run], known: Catalog) -> None:
     if attacked_in_several_ways(results):
         st.html(table.worst_table(results))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
-        with st.expander("All that was tried", key="all-tried"):
+        with st.expander("All attacks that were tried", key="all-tried"):
             every_attacker(results, experiments, known)
     else:
         every_attacker(results, experiments, known)
         st.caption(table.NOTE)
     take_away(runs)
     if curve := sweep.figure(results, experiments, known):
-        st.markdown("**What leaks at which strength**")
+        st.markdown("**How much leaks at each strength of the protection**")
         st.plotly_chart(curve, key="sweep", config={"displayModeBar": False}, alt="PSNR against strength")
         if reason := sweep.why_points(experiments):
             st.caption(escape(reason))
@@ -192,7 +194,9 @@ def every_attacker(results: list[Row], experiments: list[Experiment], known: Cat
 def stop(runs: list[Run]) -> None:
     """Draw a button that stops all open runs which this visitor may stop."""
     if stoppable := [run.id for run in runs if run.status in OPEN and service().may_cancel(run.id, owner())]:
-        st.button("Stop all and keep the best so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop")
+        st.button(
+            "Stop all attacks and keep the best pictures so far", on_click=_stop, args=(stoppable,), icon=":material/stop:", key="stop"
+        )
 
 
 def take_away(runs: list[Run]) -> None:

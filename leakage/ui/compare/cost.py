@@ -18,9 +18,12 @@ from leakage.ui.common.session import owner
 from leakage.ui.compare import table
 from leakage.ui.training import training_view
 
-WORDS = """The accuracy with these protections was not measured yet. A press on a button trains LeNet on MNIST with three phones, as for
-every other number of that column. It takes minutes with most protections, and hours with protections that process every picture by
-itself."""
+WORDS = (
+    "How accurate a model becomes with these protections was not measured yet. A press on a button trains a small "
+    "network (LeNet) on handwritten digits (MNIST) with three phones. All other accuracies of this table were measured "
+    "in the same way. The training takes minutes with most protections, and hours with protections that process every "
+    "picture by itself."
+)
 REFUSED = "not-trained"
 
 
@@ -62,7 +65,10 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
     if len({row.protection for row in rows if row.accuracy is not None}) < 2:
         return ""
     scene = accuracy_cost.scene_words(known)
-    return f"Without a chart of both: the accuracies are of {scene}, the attacked pictures are others. Attack {scene} to see a chart."
+    return (
+        f"There is no chart of leakage and accuracy together. The accuracies are of {scene}, and the attacked pictures "
+        f"are others. Attack {scene} to see a chart."
+    )
 
 
 def _offer(stack: tuple[Part, ...], known: Catalog) -> None:

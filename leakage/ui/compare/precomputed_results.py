@@ -28,13 +28,19 @@ from leakage.ui.compare.sweep import LOOKS, mark_published
 OPEN = "measured"  # the key of the expander
 AVERAGE = "average the rounds"  # the name of the adaptive strategy against noise
 DASH = "–"
-COSTS = """{scene} learns by federated averaging with {clients} phones behind each protection, with {seeds} (random starts). A model that
-learns nothing ends at an accuracy of 10 to 11 %, which is guessing. Accuracy drop: in percentage points, against a training of the same
-length without protection, with 95 % confidence. Privacy budget (epsilon): of one picture in that training, at delta 1e-5. Not sampled: the
-training as it was, with every picture once in each pass. If sampled: the same training if every batch were drawn at random. ∞: it bounds
-nothing."""
-APART = """Leakage is not plotted against accuracy here: “Every attacker” was measured with pictures of {leaks}, the accuracies are of
-{scene}. A plot of both would mix two data sets. A comparison of {scene} above has this plot."""
+COSTS = (
+    "{scene} was trained by {clients} phones together (federated averaging) behind each protection, with {seeds} "
+    "(random starts). A model that learns nothing ends at an accuracy of 10 to 11 %, which is guessing. The accuracy "
+    "drop is in percentage points, against a training of the same length without protection, with 95 % confidence. The "
+    "privacy budget (epsilon) bounds how much the training can show about one picture, at delta 1e-5. Not sampled: the "
+    "training used every picture once in each pass. If sampled: the same training, if pictures were drawn at random for "
+    "every step. The sign ∞ means that the privacy budget bounds nothing."
+)
+APART = (
+    "There is no chart of leakage and accuracy together here. The attacks were measured with pictures of {leaks}, the "
+    "accuracies are of {scene}. A chart of both would mix two sets of pictures. A comparison of {scene} above has such "
+    "a chart."
+)
 
 
 @st.fragment
@@ -60,7 +66,10 @@ def content(known: Catalog) -> None:
     results_by_name = dict(zip(tabs_by_name, (*measured, any(measured)), strict=True))
     names = [name for name, found in results_by_name.items() if found]
     if not names:
-        st.caption("Measurements are missing: expected matrix.json, thresholds.json, accuracy_cost.json or rounds.json in assets/.")
+        st.caption(
+            "The files with precomputed results are missing: expected matrix.json, thresholds.json, accuracy_cost.json "
+            "or rounds.json in the folder assets/."
+        )
         return
     tabs = st.tabs([escape(name) for name in names], key="measured-tab", on_change="rerun")
     for name, tab in zip(names, tabs, strict=True):
@@ -88,8 +97,9 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     knowledge = "watches 16 rounds in which the server sends the same model, and averages them" if averages else "knows what the phone does"
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
-        f"{reported}Here: DLG on an untrained LeNet, {runs:d} CIFAR-10 pictures each, up to 2 starts; the band goes from the "
-        f"worst to the best picture, beside each point how many are recognizable. Adaptive: the attacker {knowledge}."
+        f"{reported}Measured here: an attack that guesses and compares (DLG) on an untrained small network (LeNet), with {runs:d} "
+        "pictures (CIFAR-10) at each strength and up to 2 tries. The coloured band goes from the worst to the best picture. The "
+        f"number beside each point says how many pictures are recognizable. The adaptive attacker {knowledge}."
     )
 
 

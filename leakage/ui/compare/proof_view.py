@@ -12,10 +12,13 @@ from leakage.ui.compare.stand_in_proof import PRINTED, GradientEntry, constant_r
 OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
 REACH, POINTS, STEEP = 2.0, 200, 4.0  # range of the gradient to either side; points on each side; values beyond it are not drawn
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
-ABOUT = r"""AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place of the gradient $g$. Its paper argues
-in equations 6 to 17 that $g$ cannot be computed from it: it sets $V = \alpha g$, and obtains a derivative that depends on $m$, which only
-the phone knows. Here each claim is computed for one entry of a gradient, by the formula itself. The proof bounds nothing: **in the Lab,
-the attacker that knows AdaDefense solves the same formula for $g$**."""
+ABOUT = (
+    r"A phone with the protection AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place "
+    "of the gradient $g$. The authors of AdaDefense argue in equations 6 to 17 that $g$ cannot be computed from this "
+    r"step. They set $V = \alpha g$, and obtain a derivative that depends on $m$, a number that only the phone knows. "
+    "Here each claim of the authors is computed for one entry of a gradient, by the formula itself. Their proof bounds "
+    "nothing: **in the Lab, the attacker that knows AdaDefense solves the same formula for $g$**."
+)
 FIRST = r"""**a. $V / |g|$ is 1 in every round** if the gradient does not change: bias correction is made for this case. The appendix
 prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. There it assumes that $v$ is $g^2$ already,
 and corrects it once more. That rule would give 31.6 in round 1."""

@@ -17,14 +17,22 @@ from leakage.ui.common.markdown import escape
 COLOURS = ("#d55e00", "#0072b2", "#009e73", "#cc79a7")  # Okabe-Ito
 PROMISE = "#666"
 SYMBOLS = ("diamond", "circle", "square", "x")
-ABOUT = """A server that sends the same model in every round receives updates of the same pictures each time, with new noise. If
-the noise is zero on average, averaging recovers the gradient in the end. Differential privacy accounts for this: its epsilon grows with
-every round. Each point: {pictures} CIFAR-10 pictures on an untrained LeNet, by the better of {attacks} attacks; the numbers beside it say
-how many pictures are recognizable. The axis of rounds is logarithmic, and the same for the picture (left) and for epsilon (right)."""
-HOOK = """**Why it can be solved.** Instead of each entry g of the gradient, {short} sends v = g + C / g. C is secret, and the same for all
-entries. But |v| is at least 2 √C, and among many entries the smallest |v| comes close to 2 √C, so C is known. Then |g| is one of two
-numbers, one below √C and one above it. The same entry sent again with another C shows which of the two it is. Left: what was sent for one
-C ({kept} entries), right: how close every strategy comes to the gradient."""
+ABOUT = (
+    "A server that sends the same model in every round of training receives updates of the same pictures each time, "
+    "with new noise. If the noise is zero on average, the average of the updates comes to the gradient in the end. The "
+    "privacy budget (epsilon) of differential privacy accounts for this averaging: the budget grows with every round. "
+    "Each point stands for {pictures} pictures (CIFAR-10) on an untrained small network (LeNet), by the better of "
+    "{attacks} attacks. The numbers beside a point say how many pictures are recognizable. The axis of rounds is "
+    "logarithmic."
+)
+HOOK = (
+    "**Why an attacker can undo {short}.** Instead of each number g of the gradient, the phone sends v = g + C / g. The "
+    "number C is secret, and the same for the whole gradient. But the size of v is at least 2 √C. Among many numbers "
+    "the smallest size of v comes close to 2 √C, so the attacker finds C. Then the size of g is one of two numbers, one "
+    "below √C and one above √C. The same g, sent again with another C, shows which of the two numbers is right. The "
+    "left chart shows what was sent with one C ({kept} numbers). The right chart shows how close every strategy of the "
+    "attacker comes to the gradient."
+)
 BESIDE = ("ratio", "draws", "best possible")  # columns that are not a strategy
 
 
@@ -76,7 +84,7 @@ def over_rounds(selected: Sequence[Curve], known: Catalog) -> go.Figure:
         chart.add_scatter(
             x=[rounds for rounds, _ in finite],
             y=[bound for _, bound in finite],
-            name="epsilon" if len(finite) == len(epsilons) else "epsilon (above 200 it bounds nothing, and is not drawn)",
+            name="epsilon" if len(finite) == len(epsilons) else "epsilon (a privacy budget above 200 bounds nothing, and is not drawn)",
             yaxis="y2",
             mode="lines+markers",
             line={"color": PROMISE, "dash": "dash"},
@@ -115,8 +123,8 @@ def hook(draw: dict[str, Any]) -> go.Figure:
     return bare(
         chart,
         height=300,
-        x={"title": "|g|, the entry of the gradient", "type": "log"},
-        y={"title": "|v|, what is sent of it", "type": "log"},
+        x={"title": "|g|, size of a number of the gradient", "type": "log"},
+        y={"title": "|v|, size of the number that is sent", "type": "log"},
         showlegend=False,
     )
 
@@ -143,6 +151,11 @@ def closeness(rows: Sequence[dict[str, Any]]) -> go.Figure:
         chart,
         height=300,
         legend={"orientation": "h", "y": -0.35},
-        x={"title": "draws of the same gradient", "type": "log", "tickvals": [row["draws"] for row in selected], "tickformat": "d"},
-        y={"title": "cosine with the gradient", "range": [0, 1.02]},
+        x={
+            "title": "times that the same gradient was sent",
+            "type": "log",
+            "tickvals": [row["draws"] for row in selected],
+            "tickformat": "d",
+        },
+        y={"title": "likeness to the gradient (cosine)", "range": [0, 1.02]},
     )

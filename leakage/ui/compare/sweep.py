@@ -78,8 +78,8 @@ def why_points(experiments: Sequence[Experiment]) -> str:
     seeds = len({experiment.seed for experiment in experiments})
     if seeds >= FEWEST:
         return ""
-    reason = f"The points are of {seeds_words([seeds])}, without a line: another seed may move each point by decibels."
-    return f"{reason} From {FEWEST} seeds on there is a line with its spread."
+    reason = f"The points are of {seeds_words([seeds])}, without a line: another random start (seed) may move each point by decibels."
+    return f"{reason} From {FEWEST} random starts (seeds) on, the chart has a line with its range of error."
 
 
 def mark_published(figure: go.Figure, protection: DefenseEntry | None, name: str) -> None:
@@ -87,5 +87,5 @@ def mark_published(figure: go.Figure, protection: DefenseEntry | None, name: str
     published = protection and protection.published
     if published and published.field == name:
         figure.add_vrect(*published.ends, fillcolor="#888", opacity=0.15, line_width=0)
-        label, paper = "grey band: DLG fails, as published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
+        label, paper = "grey band: strengths at which the attack DLG fails, as published (Zhu 2019)", {"xref": "paper", "yref": "paper"}
         figure.add_annotation(x=0, y=1, xanchor="left", yanchor="bottom", text=label, showarrow=False, **paper)

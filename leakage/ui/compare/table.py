@@ -81,27 +81,36 @@ def score_column(name: str, digits: int, what: str) -> Column:
 
 
 VERDICT = Column(
-    what="Could the picture be picked out of a line-up, and is the stolen picture better than pictures made without a gradient?",
+    what="Could somebody pick the private picture out of a line-up? And is the attacker's picture better than pictures "
+    "made without a gradient?",
     read=lambda row: verdict(row),
 )
 SCORES = {  # title -> column
-    "PSNR": score_column("psnr", 1, "How close the stolen picture is, in decibels: higher leaks more."),
-    "SSIM": score_column("ssim", 2, "How alike the shapes are, up to 1: higher leaks more."),
-    "LPIPS": score_column("lpips", 2, "How different it looks, 0 for equal: lower leaks more."),
-    "Rank": score_column("rank", 0, "Place of the private picture in a line-up of 100: 1 leaks most."),
+    "PSNR": score_column(
+        "psnr", 1, "How close the attacker's picture is to the private picture, in decibels (PSNR): a higher number leaks more."
+    ),
+    "SSIM": score_column("ssim", 2, "How alike edges and contrast in the two pictures are, up to 1 (SSIM): a higher number leaks more."),
+    "LPIPS": score_column("lpips", 2, "How different the two pictures look, 0 for equal pictures (LPIPS): a lower number leaks more."),
+    "Rank": score_column("rank", 0, "Place of the private picture in a line-up of 100 pictures: place 1 leaks most."),
     "Label": Column(
-        what="The fraction of the classes that the attacker found out.",
+        what="The fraction of the pictures' classes (labels) that the attacker found out.",
         read=lambda row: TableCell(text=DASH if row.label_accuracy is None else f"{row.label_accuracy:.0%}"),
     ),
 }
-NOTE = """“–”: not measured, or not defined. Accuracy: that of the named model after a short training with this protection, the same
-training for all protections; blank if it was not measured or another model is attacked here. With more rounds some protections catch up,
-see “Precomputed results”. Privacy budget (epsilon): of differential privacy at delta 1e-5 or less, if the protection gives it, for one
-picture or for all pictures of one phone, as its threat model table says; ∞: it bounds nothing. If the phone does nothing that an attacker
-could imitate, one run stands for both attackers."""
-MATRIX_NOTE = f"""PSNR in decibels: higher leaks more. Coloured: {RECOGNIZABLE}; paler: {SINGLED_OUT}, {PARTLY}; not coloured: {NOT_SHOWN},
-which is no proof of safety. Framed: only the naive attacker shows nothing."""
-WORST_NOTE = "Every variant is judged by its best attacker. Another attacker may show what none of these shows."
+NOTE = (
+    "A dash (–) means: not measured, or not defined. The accuracy is that of the named model after a short training "
+    "with this protection. The training is the same for all protections. The accuracy is blank if it was not measured, "
+    "or if another model is attacked here. With more rounds of training some protections lose less accuracy, see "
+    "“Precomputed results”. The privacy budget (epsilon) is that of differential privacy, at delta 1e-5 or less. It "
+    "holds for one picture or for all pictures of one phone. The sign ∞ means that the privacy budget bounds nothing. "
+    "If the phone does nothing that an attacker could imitate, one run stands for both attackers."
+)
+MATRIX_NOTE = (
+    "How close the attacker's picture is, in decibels (PSNR): a higher number leaks more. A full colour means: "
+    f"{RECOGNIZABLE}. A paler colour means: {SINGLED_OUT}, or {PARTLY}. No colour means: {NOT_SHOWN}, which is no proof "
+    "of safety. A frame means that only the adaptive attacker shows something."
+)
+WORST_NOTE = "Every variant is judged by the attacker that shows most. An attacker that was not tried may show more."
 Variants = dict[str, dict[str, Row]]  # title -> attacker -> the row of its run
 
 
@@ -120,7 +129,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def worst_table(rows: Sequence[Row]) -> str:
     """Return a table as HTML with a row for each variant: the result of its best attacker, and which attacker that was."""
-    explanation = "The attack that shows most, what its attacker knows, and how many attacks were tried."
+    explanation = "The attack that shows most of the pictures, what its attacker knows, and how many attacks were tried."
     finder = Column(what=explanation, read=lambda row: _finder(row, rows))
     return _table(rows, {title: {"both": row} for title, row in worst_runs(rows).items()}, ["both"], {"Found by": finder})
 

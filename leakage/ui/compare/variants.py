@@ -108,9 +108,9 @@ def choose_attackers() -> str:
         format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"Worst case: the strongest known attackers try every variant, and the best of them counts. "
+        help=f"Worst case: the strongest known attackers try every variant, and the result that shows most counts. "
         f"{DIFFERENCE} "
-        "Both: two runs for each variant by the attack that is chosen below, or one if there is nothing to imitate.",
+        "Both: two runs for each variant by the attack chosen below, or one run if the phone does nothing that an attacker could imitate.",
     )
 
 
@@ -156,7 +156,7 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     menu = _menu("arms", ready_made(known), known)
     first = known_keys(prepared().compare.protections, known)
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
-    with st.popover("Several in one variant", icon=":material/layers:", type="tertiary"):
+    with st.popover("Several protections in one variant", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
             "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
@@ -173,7 +173,7 @@ def _attacks(base: Experiment, known: Catalog) -> list[Variant]:
     names = {entry.id: entry.title for entry in known.attacks}
     first = list(dict.fromkeys([base.attack.id, *(id for id in prepared().compare.attacks if id in names)]))
     picked = st.multiselect("Attacks", names, default=first, format_func=names.__getitem__, key="attacks", max_selections=MOST)
-    st.caption("The attack chosen below keeps its fine settings; the others run with their defaults.")
+    st.caption("The attack that is chosen below keeps its fine settings. All other attacks run with their usual settings.")
     return [Variant(names[id], {"attack": base.attack if id == base.attack.id else Part(id=id)}) for id in picked]
 
 
@@ -189,7 +189,7 @@ def _answers(base: Experiment, known: Catalog) -> list[Variant]:
         del st.session_state["answers"]
     st.caption("What an attacker that knows the protection below can do about it.")
     if len(names) == 1:
-        st.caption("Against this protection there is a single countermeasure. Beside it stands the naive attacker.")
+        st.caption("An adaptive attacker has a single countermeasure against this protection. A naive attacker is compared with it.")
     picked = st.multiselect(
         "Countermeasures (adaptive strategies)",
         names,
@@ -234,9 +234,9 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         default=3,
         required=True,
         key="seeds",
-        help="With 3 or 5, every strength is tried with that many random starts (seeds): weights, noise, first guess. "
-        "The curve is then their mean. With 1 there are only points, which another seed may move by decibels. The band shows where the "
-        "mean over all seeds lies, with 95 % confidence for each strength, if the values are normally distributed.",
+        help="With 3 or 5, every strength is tried with that many random starts (seeds), and the curve shows their mean. With 1 the "
+        "chart has only points, and another random start may move a point by decibels. The band shows where the mean over all random "
+        "starts lies, with 95 % confidence, if the values are normally distributed.",
     )
     variants = []
     for number in re.findall(r"[^,;\s]+", text)[:MOST]:

@@ -27,7 +27,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
     Of a strength sweep with several seeds only the runs of the first seed play.
     """
     if find_sweep(experiments) and (seeds := len({experiment.seed for experiment in experiments})) > 1:
-        st.caption(f"The animation shows the first of {seeds} random starts (seeds); the table and the curve have all of them.")
+        st.caption(f"The animation shows the first of {seeds} random starts (seeds). The table and the curve have all random starts.")
     pairs = [
         (run, experiment)
         for run, experiment in zip(runs, experiments, strict=True)
@@ -40,7 +40,7 @@ def choose(runs: Sequence[Run], experiments: Sequence[Experiment], known: Catalo
 def _by_attack(pairs: Playing, known: Catalog) -> Playing:
     """Return for each variant its run that leaks most so far, or its first run by the attack that the visitor chooses."""
     attacks = list(dict.fromkeys(experiment.attack.id for _, experiment in pairs))
-    names = {BEST: "The best of each", **{id: entry.short for id in attacks if (entry := known.attacks.find(id))}}
+    names = {BEST: "The best attack on each variant", **{id: entry.short for id in attacks if (entry := known.attacks.find(id))}}
     if st.session_state.get("watch-try") not in names:  # it was of another comparison
         st.session_state["watch-try"] = BEST
     chosen = st.segmented_control("Watch", list(names), required=True, format_func=lambda id: escape(names[id]), key="watch-try")

@@ -18,12 +18,16 @@ LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and
     "the second layer": ("#009e73", "diamond"),
     "the third layer": ("#cc79a7", "triangle-up"),
 }
-STORY = """A wider network has more numbers in its gradient, but more unknowns too. Here one small network with too few equations in its
-second layer was made 2 and 4 times as wide, in every layer or in one, and R-GAP was run on its gradient with a little noise. Only where
-**every** layer is 4 times as wide, and the index (unknowns minus equations) far below 0, does its error fall below that of a grey picture.
-Widening a single layer leaves too few equations somewhere: the index stays above 0, and the error above grey. Where the index does not
-change, width only averages noise away: with a hundred times this noise a third layer 4 times as wide lowers the error from {narrow:.2f} to
-{wide:.2f}; without noise it stays at {without:.2f}."""
+STORY = (
+    "A wider network sends more numbers in its gradient, but the attacker has more unknown numbers to find too. One "
+    "small network, with too few equations in its second layer, was made 2 and 4 times as wide, in every layer or in "
+    "one layer. An attack that solves layer after layer (R-GAP) was run on its gradient with a little noise. The error "
+    "of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus "
+    "equations (the index) are far below 0. If a single layer is made wider, too few equations are left somewhere: the "
+    "index stays above 0, and the error above that of a grey picture. If the index does not change, more width only "
+    "averages noise away. With a hundred times this noise, a third layer 4 times as wide lowers the error from "
+    "{narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
+)
 
 
 @cache
@@ -54,20 +58,20 @@ def figure() -> go.Figure:
         chart,
         height=320,
         legend={"orientation": "h", "y": -0.28, "title": "widened: "},
-        x={"title": "index (below 0: enough equations)"},
-        y={"title": "R-GAP's error (MSE)", "rangemode": "tozero"},
+        x={"title": "unknowns minus equations (below 0: enough equations)"},
+        y={"title": "error of the attack R-GAP (mean squared)", "rangemode": "tozero"},
     )
 
 
 def show() -> None:
     """Draw an expander that says whether a wider network leaks more, with the plot of `figure`."""
-    with st.expander("Does a wider network leak more? Measured"):
+    with st.expander("Does a wider network give away more of its pictures?"):
         results = measured()
         first, third = results["rows"][0], results["rows"][-1]["mse"]
         st.markdown(STORY.format(narrow=float(first["mse"][MUCH]), wide=float(third[MUCH]), without=float(third["0.0"])))
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
         runs = results["pictures"] * results["draws"]
         st.caption(
-            f"Noise: {float(NOISE):g} of each tensor's root mean square. Each point: the median of {runs:d} runs in float64, with one "
-            "output and a flipped label."
+            f"The noise is {float(NOISE):g} of the usual size of the numbers that are sent (root mean square). Each point is the "
+            f"middle result of {runs:d} runs. The network answers yes or no, and the label of the picture is the opposite of its answer (flipped label)."
         )

@@ -20,13 +20,15 @@ from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.training import under_way
 
 HELP = (
-    "A network learns to turn what phones send back into pictures: it sees thousands of other pictures, and what arrives of each behind "
-    "the protection above (Learning to Invert). The model stays untrained. Afterwards the lab can attack with this network."
+    "The attacker trains a network that turns what phones send back into pictures (Learning to Invert). This network sees thousands "
+    "of other pictures, each with the update that the chosen protection makes of it. The model on the phones stays untrained. "
+    "Afterwards the lab can attack with this network."
 )
 RECIPES = (
-    "Size of the network that learns to undo updates. Ours is small and trains in two to six minutes, behind Soteria in a quarter of an "
-    "hour. The other is as wide as the network of the paper (Wu et al. 2023) and, like it, goes through the pictures 200 times. Both have "
-    "fewer layers than the paper's network, and see a summary of each update."
+    "The size of the network that learns to turn updates back into pictures. Our network is small and trains in two to six minutes; "
+    "with the protection Soteria, in a quarter of an hour. The other network is as wide as the published network (Wu et al. 2023) and, "
+    "like it, goes through the pictures 200 times. Both have fewer layers than the published network, and see a summary of each "
+    "update."
 )
 
 
@@ -48,10 +50,13 @@ def ask(training: Training | None) -> None:
             settings are not valid.
     """
     recipes = prepared().training.attackers
-    chosen = st.selectbox("An attacker, trained as", recipes, key="attacker-recipe", help=RECIPES)
+    chosen = st.selectbox("Train an attacker's network as", recipes, key="attacker-recipe", help=RECIPES)
     data = training.data if training and training.data != "digits" else None
     if training and not data:
-        st.caption("The digits that ship are too few to train an attacker on. It needs MNIST or CIFAR-10.")
+        st.caption(
+            "The digits that ship with this program are too few to train an attacker on. Choose another data set of "
+            "pictures: MNIST or CIFAR-10."
+        )
     if st.button("Train an attacker", icon=":material/school:", width="stretch", disabled=not data, help=HELP) and training and data:
         task = InverterTraining(model=training.model, data=data, defenses=training.defenses, seed=training.seed)
         under_way.begin(InverterTraining.model_validate({**dict(task), **recipes[chosen]}))
@@ -65,13 +70,13 @@ def render(run: Run) -> None:
     if known:
         st.caption(escape(title(task, known)))
     done = progress[-1].done if progress else 0
-    standing = f"Epoch {done:.0f} of {task.epochs}" if progress else "Sending pictures through the phone"
+    standing = f"Epoch {done:.0f} of {task.epochs}" if progress else "Computing what the phone sends of each picture"
     st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else standing)))
     values = [(event.done, event.loss) for event in progress if event.loss and event.done]
     if values:
         chart = go.Figure(go.Scatter(x=[x for x, _ in values], y=[decibels(loss) for _, loss in values], mode="lines+markers"))
         if end and end.mse_mean:
-            annotation = "the mean picture, which knows nothing of the update"
+            annotation = "the average picture, made without any update"
             chart.add_hline(decibels(end.mse_mean), line_dash="dot", line_color="#888", annotation_text=annotation)
         chart.update_layout(height=340, margin={"l": 10, "r": 10, "t": 10, "b": 10}, xaxis_title="epoch", yaxis_title="PSNR (dB)")
         st.plotly_chart(chart, key="attacker-curve", config={"displayModeBar": False})
@@ -86,7 +91,10 @@ def headline(run: Run, end: InverterEnd | None) -> str:
     if run.status == "failed":
         return run.message
     if end and end.mse and end.mse_mean:
-        return f"{decibels(end.mse):.1f} dB on pictures it never saw; the mean picture reaches {decibels(end.mse_mean):.1f} dB"
+        return (
+            f"{decibels(end.mse):.1f} dB on pictures that it never saw; the average picture, made without any update, "
+            f"reaches {decibels(end.mse_mean):.1f} dB"
+        )
     if run.status not in OPEN:
         return "Stopped: nothing of this attacker is kept"
     return under_way.waiting(run, "An attacker is being trained")
@@ -112,7 +120,7 @@ def shelf(known: Catalog) -> None:
     for _, card in cards:
         reached = f"{decibels(card.mse):.1f} dB on {card.held_out} pictures of {TITLES[card.data]} that it never saw"
         weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
-        sentence = f"({weights}): {reached}; the mean picture, made without any update, {decibels(card.mse_mean):.1f} dB."
+        sentence = f"({weights}): {reached}; the average picture, made without any update, {decibels(card.mse_mean):.1f} dB."
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
         details = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
         name = title(InverterTraining.model_validate(card.training), known)

@@ -107,7 +107,7 @@ def actions(run: Run) -> None:
     end = run.outcome(TrainingEnd)
     name = end.checkpoint if end else None
     with st.container(horizontal=True, vertical_alignment="center"):
-        under_way.stop_button(run, "If you start the same training again, it goes on from here.")
+        under_way.stop_button(run, "If you start the same training again, it goes on from the last full round.")
         if run.status in ("cancelled", "failed"):
             explanation = "The training continues from the last full round, with the same settings."
             st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=explanation)
