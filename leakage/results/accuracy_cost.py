@@ -33,15 +33,17 @@ BUDGET = "Privacy budget (epsilon)"
 
 EPSILONS = {  # heading of a column -> its explanation; in the order of `Cost.epsilons`
     f"{BUDGET} of that training, not sampled": (
-        "Differential privacy of one picture in the training that reached this accuracy, as it was run: "
-        "no sampling is assumed, every picture takes part once in each pass. ∞: it bounds nothing."
+        "A bound on what the training can show about one picture (differential privacy). It is for the training that reached this "
+        "accuracy, as it was run: every picture takes part once in each pass. The sign ∞ means that it bounds nothing."
     ),
     f"{BUDGET} of that training, if sampled": (
-        "The same if every batch were drawn at random (Poisson sampling), which this training does not do. ∞: it bounds nothing."
+        "The privacy budget if the pictures of every step were drawn at random (Poisson sampling), which this "
+        "training does not do. The sign ∞ means that it bounds nothing."
     ),
     f"{BUDGET} of what was sent, not sampled": (
-        "Differential privacy of one picture (of all pictures of the client, where the threat model says so) in what this client sent to "
-        "the attacker: one upload, or the uploads of all rounds that the attacker watched; no sampling is assumed. ∞: it bounds nothing."
+        "A bound on what this phone's uploads can show about one picture, or about all its pictures if the threat model says so "
+        "(differential privacy). It covers one upload, or the uploads of all rounds that the attacker watched; no sampling is assumed. "
+        "The sign ∞ means that it bounds nothing."
     ),
 }
 

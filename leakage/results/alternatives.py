@@ -12,10 +12,11 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part
 
 ANOTHER = (
-    "One picture of each phone, by the best attacker of the precomputed results, on an untrained LeNet with pictures of CIFAR-10. An "
-    "attacker that averages rounds had 16 rounds. What was not shown there is not shown safe."
+    "What the best attacker of the precomputed results saw of one picture of each phone, with an untrained small network (LeNet) and "
+    "small colour pictures (CIFAR-10). An attacker that averages rounds of training had 16 rounds. What was not shown there is not "
+    "shown safe."
 )
-MARKED = "The rows nearest to your question are marked; their attackers are played first."
+MARKED = "The rows nearest to your question are marked, and their attackers are tried first."
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, 
 
 SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE)  # worst first
 LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
-PROVES_NOTHING = "Nothing recognized, and that proves nothing."
+PROVES_NOTHING = "No picture was recognized, and that proves nothing."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Answer:
         if self.word == LEAK:
             return f"Leaks. {self.seen}"
         if self.word == ASKING:
-            return "Nothing recognized by the attacks that have ended. Others are still running."
+            return "The attacks that have ended recognized nothing. Other attacks are still running."
         if self.word == GONE:
             return "Some attacks of this answer were deleted, with their results. Ask again."
         if self.idle and not self.begun:
@@ -88,7 +88,7 @@ class Answer:
     @property
     def doubts(self) -> list[str]:
         """Sentences that qualify a failed answer: a stronger attack that was not played, and the control."""
-        words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
+        words = [f"A stronger known attack did not come to an answer: {self.stronger}."] if self.stronger else []
         return words + ([self.control.in_headline(self.recognized)] if self.control and self.control.total else [])
 
     @property

@@ -27,12 +27,14 @@ CHEATING_MORE = (
 LEFT_OUT = (
     "Attacks that nobody has published, or that this program does not have, and attackers that learned from other pictures of the same "
     "people.",
-    "Other networks. All this is on the small network (LeNet), untrained; a wider one gives more away, a trained one often less.",
-    "Other pictures, larger ones, more rounds, more time.",
+    "Other networks. All attacks were on a small untrained network (LeNet). A wider network gives more away, a trained network often less.",
+    "Other pictures, larger pictures, more rounds of training, more time.",
 )
-HOLDS = "What differential privacy promises (above) does not depend on the attack: weigh whether that factor is small enough for you."
+HOLDS = (
+    "What differential privacy promises (above) does not depend on the attack: weigh whether the promised factor is small enough for you."
+)
 HOLDS_NOT = "Differential privacy at this strength promises nothing of use either (above): ask for a smaller epsilon."
-NO_CONTROL = "No protection was asked about: this answer is its own control"
+NO_CONTROL = "You asked about no protection, so no control is needed"
 
 
 def attack_and_attacker(row: Row) -> str:
@@ -108,11 +110,11 @@ def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str,
         ("Control, protection off", _control(answer)),
         ("What each picture shows", _labels(answer, question)),
         ("Differential privacy", _privacy(answer, question, known)),
-        ("What that means", answer.meaning),
+        ("What the result means", answer.meaning),
         ("To decide", _decision(answer, question, known)),
         ("Shown most by" if best and best.shows else "Came nearest", attack_and_attacker(best) if best else ""),
-        ("How that is known", (best and best.words) or ""),
-        ("With how much effort", effort(answer)),
+        ("How the result is known", (best and best.words) or ""),
+        ("How much effort the attacks took", effort(answer)),
     ]
     return [(about, sentence_case(in_words_of(question, words))) for about, words in findings if words]
 
@@ -187,17 +189,17 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
 
     words = [f"A stronger known attack: {answer.stronger}."] if answer.stronger else []
     if broken_off := titles(answer.begun - answer.tried):
-        words.append(f"Begun, and broken off before an answer: {broken_off}.")
+        words.append(f"Attacks that were begun, and broken off before an answer: {broken_off}.")
     words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in answer.idle.items()]
     unfit = _unfit(question, known)
     words += [f"{titles(frozenset({attack}))} was not tried: {why}" for attack, why in unfit.items()]
     others = frozenset(entry.id for entry in known.attacks) - answer.begun - frozenset(answer.idle) - frozenset(unfit)
     if titles(others):
-        words.append(f"These attacks of this program: {titles(others)}.")
+        words.append(f"These attacks, which this program has: {titles(others)}.")
     if answer.cut:
         words.append(
             f"{answer.cut} of {counted(sum(not row.inapplicable for row in answer.rows), 'run')} did not come to an answer of their own. "
-            "What they had shown until then counts; what they had not shown says nothing."
+            "What these runs had shown until then counts. What they had not shown says nothing."
         )
     cheating = [CHEATING_MORE if question.attacker == "still" else CHEATING]
     return [in_words_of(question, sentence) for sentence in [*words, *cheating, *LEFT_OUT]]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-HARDLY = "This test can hardly show that the protection helps: without it {} recognized{}."
+HARDLY = "This test can hardly show that the protection helps: without protection {} recognized{}."
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,9 @@ class Control:
     def words(self) -> str:
         """How many pictures were recognized, and by which attacks."""
         if not self.total:
-            return "Not known yet" if self.open else "Time ran out on the control: nothing is known, and the protection cannot be judged"
+            if self.open:
+                return "The result without protection is not known yet"
+            return "Time ran out on the test without protection (control): nothing is known, and the protection cannot be judged"
         words = f"{self.seen} of {self.total} recognized, by {' and '.join(self.attacks)}"
         if self.open:
             return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"

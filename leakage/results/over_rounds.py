@@ -45,10 +45,10 @@ class Curve:
     def _promise(self) -> str:
         first, last = self.epsilons[0], self.epsilons[-1]
         if first is None or last is None:
-            return "It promises no epsilon."
+            return "The protection promises no privacy budget (epsilon)."
         if math.isinf(first):
-            return "Its epsilon is above 200 from the first round on: it bounds nothing."
-        return f"Its epsilon says so: {epsilon_words(first, 1)} after the first, {epsilon_words(last, 1)} in the end" + (
+            return "Its privacy budget (epsilon) is above 200 from the first round on: it bounds nothing."
+        return f"Its privacy budget (epsilon) says so: {epsilon_words(first, 1)} after the first, {epsilon_words(last, 1)} in the end" + (
             ", above 200." if math.isinf(last) else "."
         )
 

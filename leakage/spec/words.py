@@ -62,7 +62,7 @@ GROUPS = {
     "defense": (),
 }
 NAIVELY = "it takes what arrives for a plain gradient."
-DIFFERENCE = f"Adaptive: it knows what the phone does, and imitates that. Naive: {NAIVELY}"
+DIFFERENCE = f"Adaptive: the attacker knows what the phone does, and imitates it. Naive: {NAIVELY}"
 
 # The verdicts on an attack, worst for privacy first. The last verdict says only that this attack showed nothing.
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
@@ -71,12 +71,14 @@ INAPPLICABLE = "does not apply"  # no verdict: the attack cannot work on this se
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
 MEANING = {
     RECOGNIZABLE: "The people running the server can see who is in the picture, although the picture never left the phone.",
-    SINGLED_OUT: "By eye there may be little to see. But an attacker with candidates for the private picture can tell from the guess which "
-    "of them it is. That singles somebody out, and is a leak.",
-    PARTLY: "Shapes and colours leak: somebody who knows the picture may guess it, and a better attack may see more.",
-    NOT_SHOWN: "This says something of this attack, and nothing of safety: another attack, more tries or another picture may show it.",
-    INAPPLICABLE: "This attack cannot work on this setting, whatever the pictures are. It was not tried, and says nothing of what leaks.",
-    CUT_SHORT: "It was stopped before it had an answer. What it did not show until then says nothing.",
+    SINGLED_OUT: "By eye there may be little to see. But an attacker with some candidates for the private picture can tell from the "
+    "guess which candidate it is. That singles somebody out, and is a leak.",
+    PARTLY: "Shapes and colours of the picture leak. Somebody who knows the picture may recognize it, and a better attack may see more.",
+    NOT_SHOWN: "The result says something about this attack, and nothing about safety: another attack, more tries or another "
+    "picture may show more.",
+    INAPPLICABLE: "This attack cannot work with these settings, whatever the pictures are. The attack was not tried, and says "
+    "nothing about what leaks.",
+    CUT_SHORT: "The attack was stopped before it had an answer. What the attack did not show until then says nothing.",
 }
 
 # Reasons to refuse a setting: checked before a run from the declarations of plug-ins, and in the engine from the model itself.
@@ -88,7 +90,7 @@ NO_STATISTICS = (
     "BatchNorm has no statistics of this batch: of {} x {} x {} pixels one number per channel is left. "
     "Choose more or larger pictures, or its stored statistics."
 )
-NO_LABELS = "Reading labels needs a linear last layer; this model has none. Grant the labels instead."
+NO_LABELS = "To read the labels, an attacker needs a linear last layer, and this model has none. Let the attacker know the labels instead."
 
 
 def short_repr(value: object) -> str:

@@ -138,7 +138,7 @@ def pruned() -> nn.Module:
 
 
 UNREADABLE = {  # model -> why, in words
-    "no linear layer": (lambda: nn.Sequential(nn.Conv2d(1, 5, 8), nn.Flatten()), "needs a linear last layer; this model has none"),
+    "no linear layer": (lambda: nn.Sequential(nn.Conv2d(1, 5, 8), nn.Flatten()), "needs a linear last layer, and this model has none"),
     "a convolution": (
         lambda: nn.Sequential(*body(), nn.Unflatten(1, (6, 1, 1)), nn.Conv2d(6, 5, 1), nn.Flatten()),
         "none of the model's linear layers makes its logits",

@@ -23,7 +23,7 @@ test('nothing to say yet: it comes when the attack has run, or is over', () => {
   const waiting = { mark: '', word: 'result', why: 'Comes when the attack has run.', rule: '' };
   const { meaning, ...words } = verdictWords(recordOf());
   assert.deepEqual(words, waiting);
-  assert.match(meaning, /^It asks whether the stolen picture could be picked out of a line-up/);
+  assert.match(meaning, /^The verdict asks whether the stolen picture could be picked out of a line-up/);
   assert.equal(verdictWords(recordOf({ kind: 'state', status: 'queued' })).why, 'Comes when the attack has run.');
   assert.equal(verdictWords(recordOf(running)).why, 'Comes when the attack is over.');
   assert.equal(verdictWords(recordOf(running, frame(1))).why, 'Comes when the attack is over.');
@@ -63,7 +63,7 @@ test('an attack that does not apply has no verdict, and says why', () => {
   const end = /** @type {any} */ ({ kind: 'end', seq: 3, answer: null, ending: { how: 'inapplicable', words } });
   const said = verdictWords(recordOf(frame(1, { verdict: verdict('partly') }), end));
   assert.deepEqual([said.mark, said.word, said.why], ['does not apply', 'does not apply', 'Choose the MLP with ReLU.']);
-  assert.match(said.meaning, /It was not tried, and says nothing of what leaks/);
+  assert.match(said.meaning, /The attack was not tried, and says nothing about what leaks/);
 });
 
 test('what goes on has shown nothing so far, and what was cut short showed it until then', () => {

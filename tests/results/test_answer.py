@@ -224,7 +224,7 @@ def test_where_time_ran_out_on_all_that_is_what_is_said(reader: Store) -> None:
 
 def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -> None:
     told: Answer = answer(reader, [ended(1, [NOT_SHOWN])], CATALOG)  # by iDLG
-    (others,) = [words for words in not_tried(Question(), told, CATALOG) if words.startswith("These attacks of this program: ")]
+    (others,) = [words for words in not_tried(Question(), told, CATALOG) if words.startswith("These attacks, which this program has: ")]
     assert "Inverting Gradients" in others
     assert "iDLG," not in others
 

@@ -76,7 +76,7 @@ def test_the_threat_model_table_has_it_beside_the_privacy_budget() -> None:
     tag, told = rows["This protection over many rounds"]
     assert tag == "precomputed"
     assert "(solve it): After 1 round 7.0 dB" in told
-    assert "25.0 dB, 2 of 2 recognizable. It promises no epsilon." in told
+    assert "25.0 dB, 2 of 2 recognizable. The protection promises no privacy budget (epsilon)." in told
     assert "This protection over many rounds" not in {about for _, about, _ in setting_rows(Experiment(), CATALOG, None, None)}
 
 

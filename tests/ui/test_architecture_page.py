@@ -165,4 +165,6 @@ def test_the_measured_figure_of_width_has_the_index_of_every_network_and_halves_
 
 
 def test_the_page_says_what_ends_when_tensors_stay_on_the_phone(look: Open, door: Service) -> None:
-    assert any("If the phone keeps tensors back, attacks that solve equations stop: " in caption.value for caption in look().caption)
+    assert any(
+        "If the phone keeps a part of its numbers back, attacks that solve equations stop: " in caption.value for caption in look().caption
+    )

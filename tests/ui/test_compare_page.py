@@ -215,7 +215,7 @@ def test_what_many_rounds_give_away_is_drawn_beside_epsilon_and_said_for_every_s
     told = words(box.select(chosen).run())
     assert "Average the rounds: After 1 round" in told
     assert "after 100 rounds" in told
-    assert "Its epsilon" in told
+    assert "Its privacy budget (epsilon)" in told
     assert "Why an attacker can undo" not in told
     sampled = next(title for title in box.options if title.startswith("MinMax sampling"))
     told = words(at.selectbox(key="rounds-stack").select(sampled).run())
@@ -298,7 +298,7 @@ def test_a_protection_that_the_model_has_no_place_for_is_left_out_before_the_run
 
 
 def test_other_settings_beside_a_result_are_said_to_be_other(look: Open) -> None:
-    changed = "The settings ask for other runs than those below."
+    changed = "The results below belong to other settings."
     at = press(look(**QUICK, arms="none,pruning"))
     assert changed not in words(at.run())
     assert changed in words(at.number_input(key="seed").set_value(9).run())

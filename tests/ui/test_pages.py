@@ -90,11 +90,11 @@ def test_no_picture_stands_beside_settings_that_did_not_make_it(door: Service, v
     at.number_input(key="seed").set_value(7).run()
     fine(at)
     assert "recorded" in words(at)
-    assert "The settings ask for another run than the one below." in words(at)
+    assert "The result below belongs to other settings." in words(at)
     press_run(at)
-    assert "ask for another run" not in words(at)
+    assert "belongs to other settings" not in words(at)
     at.number_input(key="seed").set_value(8).run()
-    assert "The settings ask for another run than the one below." in words(at)
+    assert "The result below belongs to other settings." in words(at)
 
 
 def test_the_run_that_was_shown_is_there_when_one_comes_back(door: Service, visit: Open) -> None:
@@ -628,7 +628,7 @@ def test_without_any_data_set_the_page_trains_on_the_digits_that_ship(door: Serv
     at = visit("pages/training.py")
     fine(at)
     assert at.segmented_control(key="data").options == ["Digits"]
-    assert "The digits that ship are too few to train an attacker on." in words(at)
+    assert "The digits that ship with this program are too few to train an attacker on." in words(at)
     asked = trained(door, press_train(at))
     assert (asked.data, asked.batch, asked.rounds) == ("digits", 16, 5)
 

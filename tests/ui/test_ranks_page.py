@@ -134,7 +134,7 @@ def test_without_a_catalog_the_page_asks_for_patience(look: Open) -> None:
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ({"net": ONE, "batch": "2"}, "choose a batch of 1"),
+        ({"net": ONE, "batch": "2"}, "choose 1 picture in one gradient"),
         ({"net": "linear 100", "size": "224"}, TOO_LARGE),
     ],
 )

@@ -90,12 +90,12 @@ def test_no_sentence_of_the_page_contradicts_the_row(row: dict[str, Any], look: 
     assert said.headline in text
     assert "hatever attack" not in text
     assert (MEANS_FULL in text) == (rank.rank == rank.unknowns)
-    assert ("send the same gradient" in text) == (rank.rank < rank.unknowns)
+    assert ("leave the gradient the same" in text) == (rank.rank < rank.unknowns)
     assert ("**Protective of" in text) == (lacks_equations(found) and rank.rank < rank.unknowns) == protective(found, rank)
     assert ("**Not protective**" in text) == (lacks_equations(found) and rank.rank == rank.unknowns)
     if rank.rank < rank.unknowns:
-        assert f"other {rank.unknowns - rank.rank:,} directions" in text
-        assert f"The {rank.rank:,} directions that it determines may be enough to recognize the picture" in text
+        assert f"There are {rank.unknowns - rank.rank:,} independent ways to change this picture a little" in text
+        assert f"The other {rank.rank:,} ways change the gradient, and may be enough to recognize the picture" in text
     if lacks_equations(found):
         assert "It says nothing of attacks that match the whole gradient at once" in text
         assert "the equations suffice" not in said.headline

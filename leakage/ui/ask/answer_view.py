@@ -42,7 +42,10 @@ def show(ids: str, question: Question, known: Catalog) -> None:
     if not runs:
         if ids:
             st.warning(f"This answer is not here: {gone.why(ids.split(','))}.")
-        st.info("Answer the five questions, then press **Ask**. The strongest known attackers try it, the worst first.")
+        st.info(
+            "Answer the five questions, then press **Ask**. The strongest known attackers then try to see the pictures, "
+            "the most dangerous attacker first."
+        )
         return
     moving, asked = any(run.status in OPEN for run in runs), is_about(question, runs, known)
     if lacking := missing(ids):

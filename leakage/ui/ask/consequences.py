@@ -52,7 +52,7 @@ def advice(sentences: Sequence[tuple[str, str]], question: Question) -> None:
 
 def change(ids: str, question: Question, known: Catalog) -> None:
     """Draw a table of the precomputed results of the protection in question and of none; an expander has the table of all."""
-    st.markdown("**Another experiment: what other protections would change, and cost**")
+    st.markdown("**What other protections would change, and what they cost**")
     uploads = [picture for run in find_attacks(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
     measured = alternatives(groups(question, list(dict.fromkeys(uploads)))[0], service(), known, lambda text: in_words_of(question, text))
     st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
@@ -60,7 +60,7 @@ def change(ids: str, question: Question, known: Catalog) -> None:
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
     nearest = [cells(row) for row in measured if row.chosen or not row.stack]
     st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=nearest))
-    with st.expander("Every protection that was measured", key="asked-alternatives"):
+    with st.expander("All protections that were measured", key="asked-alternatives"):
         st.html(render("ui/ask/alternatives.html.jinja", heads=heads, rows=[cells(row) for row in measured]))
 
 
@@ -80,6 +80,8 @@ def take_away(ids: str, question: Question) -> None:
         query = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in entries.items() if text}})
         with st.container(horizontal=True):
             st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{query}", icon=":material/print:", type="tertiary")
-            st.link_button("File that repeats it", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary")
+            st.link_button(
+                "File that repeats this answer", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary"
+            )
             with st.popover("Link to this answer", icon=":material/link:", type="tertiary"):
                 st.code((st.context.url or "").split("?")[0] + "?" + urlencode(st.query_params.to_dict()), language=None)

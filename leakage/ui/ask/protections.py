@@ -20,7 +20,7 @@ PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # widget keys
 BY_EPSILON = "epsilon"  # the menu item that asks for a privacy budget
 USUAL_EPSILON = 8.0
 PRIVATE = "differential privacy"
-ANSWERED = "It promises differential privacy; the answer states epsilon."
+ANSWERED = "The protection promises differential privacy; the answer states how much (the privacy budget epsilon)."
 
 
 def protection(question: Question, known: Catalog) -> Question:
@@ -35,7 +35,7 @@ def protection(question: Question, known: Catalog) -> Question:
     if key == BY_EPSILON:
         st.session_state.setdefault(EPSILON, USUAL_EPSILON)
         uploads = f"all {question.uploads:,} uploads" if question.uploads > 1 else "the one upload"
-        epsilon = st.number_input(f"Epsilon after {uploads}", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
+        epsilon = st.number_input(f"Privacy budget (epsilon) after {uploads}", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
         question = question.model_copy(update={"epsilon": float(epsilon), "defenses": (with_epsilon(float(epsilon), question, known),)})
     else:
         question = question.model_copy(update={"defenses": parse_key(key, known)})
@@ -57,7 +57,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     titles = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     items = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in titles.items()}
-    return {NONE: items.pop(NONE), BY_EPSILON: "By epsilon (differential privacy)", **items}
+    return {NONE: items.pop(NONE), BY_EPSILON: "By privacy budget (differential privacy)", **items}
 
 
 def _with_strength(strength: str, name: str) -> str:
@@ -100,7 +100,7 @@ def _measured(question: Question, known: Catalog) -> list[str]:
     results = nearest(experiment, known)
     lines = [line for line in results.lines if same_stack(line.stack, question.defenses, known)]
     if not lines:
-        return ["This strength was not measured beforehand."]
+        return ["The protection was not measured beforehand at this strength."]
     cells = [cell for duel in lines[0].duels.values() for cell in (duel.naive, duel.best) if cell and "psnr" in cell]
     if not cells or results.scene is None:
         return []

@@ -60,7 +60,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         colluding = _colluding(called, clients)
         each = _segments("each", COUNTS, str, label=f"Pictures of each {called[:-1]} in one update", shown=True)
         steps = st.radio(
-            escape(f"What a {called[:-1]} does first"),
+            escape(f"What a {called[:-1]} does before it sends"),
             list(STEPS),
             format_func=STEPS.__getitem__,
             key=KEYS["steps"],
@@ -126,7 +126,7 @@ def _colluding(called: str, clients: int) -> int:
     if clients == 1:
         return 0
     st.session_state[KEYS["colluding"]] = min(st.session_state.get(KEYS["colluding"], 0), clients - 1)
-    label = f"{called.capitalize()} among them that work with the server"
+    label = f"{called.capitalize()} in the sum that work with the server"
     return int(st.number_input(escape(label), 0, clients - 1, key=KEYS["colluding"], persist_state=forms.KEPT))
 
 
@@ -143,7 +143,7 @@ def _thumbnails(question: Question, container: Any) -> None:
     items = [find(picture.source, picture.id) for picture in pictures]
     container.html(render("ui/ask/thumbnails.html.jinja", pictures=[(thumbnail(item), item.alt) for item in items]))
     if strangers_shown := strangers(question):
-        container.caption(f"{strangers_shown:d} of these are of other kinds: this program has too few pictures of this kind.")
+        container.caption(f"{strangers_shown:d} of these pictures are of other kinds: this program has too few pictures of this kind.")
 
 
 # ---------------------------------------------------------------- in the address

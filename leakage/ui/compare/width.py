@@ -73,5 +73,6 @@ def show() -> None:
         runs = results["pictures"] * results["draws"]
         st.caption(
             f"The noise is {float(NOISE):g} of the usual size of the numbers that are sent (root mean square). Each point is the "
-            f"middle result of {runs:d} runs. The network answers yes or no, and the label of the picture is the opposite of its answer (flipped label)."
+            f"middle result of {runs:d} runs. The network answers yes or no, and "
+            "the label of the picture is the opposite of its answer (flipped label)."
         )

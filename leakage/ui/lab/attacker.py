@@ -21,7 +21,7 @@ STATISTICS: tuple[Literal["none", "running", "exact"], ...] = ("none", "running"
 
 def choose_attack(known: Catalog, model: Part) -> tuple[Part, Assumptions]:
     """Draw the widgets for the attack and for what the attacker knows, and return both; the attacker is adaptive."""
-    attack = forms.choose(known, "attack", "How the attacker reconstructs")
+    attack = forms.choose(known, "attack", "How the attacker rebuilds the picture")
     assert attack
     return attack, choose_granted(model)
 
@@ -33,7 +33,8 @@ def choose_granted(model: Part) -> Assumptions:
             "Knows the labels",
             key="labels_known",
             persist_state=forms.KEPT,
-            help="Off: the attacker reads the classes from the gradient, or searches them together with the pictures.",
+            help="If this is off, the attacker reads the classes of the pictures from the gradient, or searches for them "
+            "together with the pictures.",
         )
         with st.popover(
             "", icon=":material/tune:", help="Random start (seed), time limit, and what else the attacker knows", key="fine-run"
@@ -87,8 +88,8 @@ def choose_strategy(protections: Sequence[DefenseEntry]) -> str:
         options,
         format_func=lambda name: titles[name or usual],
         key="counter",
-        help="An attacker that knows a protection can have several strategies against it. Try each strategy: a protection is worth what it "
-        "still achieves against the best of them.",
+        help="An attacker that knows a protection can have several strategies against it. Try each strategy: a protection is worth "
+        "what it still achieves against the best strategy.",
     )
 
 
@@ -108,7 +109,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         format_func=lambda name: titles.get(name, name),
         key="accomplice",
         help="Another phone of this federation works with the attacker, so the attacker knows the gradient of that phone in every round. "
-        "The more its picture is like the private one, the better.",
+        "The more the picture of that phone is like the private picture, the more it helps the attacker.",
     )
     return accomplice_of(chosen)
 
@@ -119,9 +120,9 @@ def choose_examples() -> bool:
         "Has other pictures of every class",
         key="examples",
         persist_state=forms.KEPT,
-        help="On: a search begins with another picture of the same class instead of a random picture. The attacker reads the class from "
-        "the gradient, or knows it. The first picture is never the private one. Look at the score of that picture alone: a result must be "
-        "better.",
+        help="If this is on, the attack begins with another picture of the same class instead of a random picture. The attacker reads "
+        "the class from the gradient, or knows it. The first picture is never the private picture. Look at the score of that first "
+        "picture alone: the result of the attack must be better.",
     )
 
 
@@ -157,7 +158,8 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         STATISTICS,
         format_func=forms.STATISTICS.__getitem__,
         key="statistics",
-        help="The mean and variance of what enters each BatchNorm layer: a hint at what the pictures look like. Only some attacks use it. "
-        "A phone does not send the exact statistics of its batch: that choice shows what would follow if they leaked.",
+        help="Parts of some networks (BatchNorm layers) keep the mean and variance of what they compute from the pictures: a hint at "
+        "what the pictures look like. Only some attacks use this hint. A phone does not send these numbers for its own pictures. "
+        "Choose them to see what would follow if they leaked.",
     )
     return chosen or "none"

@@ -72,7 +72,8 @@ def choose_rounds() -> int:
         1,
         MAX_ROUNDS,
         key="rounds",
-        help="How many updates of this phone the attacker received. The phone trains on the same pictures every time.",
+        help="How many rounds of training the attacker watched, with an update of this phone in each. The phone trains "
+        "on the same pictures in every round.",
     )
 
 
@@ -85,8 +86,8 @@ def choose_phones(known: Catalog) -> int:
         range(1, forms.MAX_PHONES + 1),
         format_func=lambda phones: "no" if phones == 1 else f"of {phones:d} phones",
         key="phones",
-        help="The server then receives a sum of the updates of several phones. Each phone has the same number of pictures: choose a batch "
-        "size that allows this.",
+        help="The server then receives a sum of the updates of several phones. Each phone has the same number of pictures: choose a "
+        "number of pictures that allows this.",
     )
 
 
@@ -118,7 +119,8 @@ def choose_attacked_round(rounds: int) -> int:
         1,
         rounds,
         key="attacked_round",
-        help="The attacker works on what was sent in this round. The earlier rounds decide the state with which the phone begins it.",
+        help="The attacker works on what was sent in this round of training. The rounds before decide the state in which "
+        "the phone begins this round.",
     )
 
 
@@ -129,8 +131,9 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="A model with one output tells two classes apart, and the label of a picture is a free choice. The authors of R-GAP chose the "
-        "opposite of what the untrained network predicts: then a gradient has one solution, where with the other label it can have two.",
+        help="A model with one output answers yes or no, and the right answer for a picture (its label) can be chosen freely. The "
+        "authors of the attack R-GAP chose the opposite of what the untrained network says. Then one picture fits a gradient; with the "
+        "other label two pictures can fit.",
     )
     if st.session_state["task"] == "classes":
         st.number_input(
@@ -139,8 +142,8 @@ def model_menus(fields: dict[str, Any]) -> None:
             MAX_CLASSES,
             key="outputs",
             persist_state=forms.KEPT,
-            help="A network may tell more classes apart than its pictures have: the network of LFW tells 5,749 people apart. More classes "
-            "make the last layer larger, and with it the update.",
+            help="A network may tell more classes apart than its pictures have. For example, a network for a set of photographs (LFW) "
+            "tells 5,749 people apart. More classes make the network larger, and so the update too.",
         )
     else:
         st.selectbox(
@@ -148,9 +151,10 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.LOSSES),
             format_func=forms.LOSSES.__getitem__,
             key="loss",
-            help="The phone sends the gradient of this function, and the attacker knows it. With the logistic and the exponential loss, "
-            "two pictures can have the same gradient. With the hinge loss there is one, or the gradient is zero: when the network is right "
-            "by a margin of 1 or more.",
+            help="The loss says how wrong the network is about a picture. The phone sends the gradient of the loss, and the attacker "
+            "knows which loss the phone uses. With the logistic and the exponential loss, two pictures can have the same gradient. "
+            "With the hinge loss a gradient fits one picture; but if the network is right by a margin of 1 or more, the gradient is "
+            "zero.",
         )
     if has_batch_norm(fields):
         st.selectbox(
@@ -158,8 +162,9 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.BATCH_NORM),
             format_func=forms.BATCH_NORM.__getitem__,
             key="batch_norm",
-            help="Stored statistics: each picture is processed alone. Of this batch, as in training: the pictures of a batch influence "
-            "each other, and the attacker must guess their statistics too.",
+            help="A part of the network (BatchNorm) uses averages over pictures. With stored averages, each picture is processed "
+            "alone. With the averages of this batch, as in training, the pictures influence each other, and the attacker must guess "
+            "the averages too.",
         )
 
 

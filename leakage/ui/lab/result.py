@@ -60,7 +60,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         return
     if runs and runs[0].kind == "rank":
         page = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"These are measured ranks of a network, not an attack: {page}.")
+        st.info(f"This measured how much the gradient of a network says (its ranks), and is not an attack: {page}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
@@ -86,7 +86,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
             for which, run in zip(("first", "second"), runs, strict=True):
                 st.button(f"Only the {which}", on_click=show_alone, args=(run.id,), key=f"only-{which}", type="tertiary")
     if other:
-        st.caption(":material/info: The settings ask for another run than the one below. Press **Run** to see it.")
+        st.caption(":material/info: The result below belongs to other settings. Press **Run** to see the run that you have chosen.")
     if any(run.thinned for run in runs):
         st.caption(f":material/compress: {gone.THINNED}")
     titles = presets.titles(experiments, known)

@@ -23,8 +23,11 @@ SHARED = (PICKED, "source")  # keys of widgets that are part of both forms
 MAX_BUTTONS = 3  # options in a row of buttons; more become a menu
 KNOWS = {True: "Knows it", False: "Does not know it"}
 SENDS = {False: "One step", True: "Five local steps"}
-SWITCH = """Simple has seven choices, and the attack follows from them. Expert has all settings. Switching changes none of them. Simple is
-grey if it does not offer the chosen settings; the reason stands below."""
+SWITCH = (
+    "The simple form has seven choices, and the attack follows from these choices. The expert form has all settings. "
+    "Switching between the forms changes none of the settings. Simple is grey if the simple form does not offer the "
+    "chosen settings; the reason stands below the switch."
+)
 
 
 def choice_to_draw(known: Catalog) -> SimpleChoice | None:
@@ -110,7 +113,7 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
         about = "The protection" if not choice.local else "How the phone trains" if choice.protection == NONE else "Training and protection"
         _menu("adaptive", about, KNOWS, choice, known, disabled=plain)
         if plain:
-            st.caption("Without a protection there is nothing to know.")
+            st.caption("Without a protection there is nothing for the attacker to know about it.")
     return _experiment(known, pictures) if pictures else None
 
 

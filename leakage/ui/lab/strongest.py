@@ -16,8 +16,11 @@ from leakage.ui.common.session import owner
 from leakage.ui.lab.chooser import uploads_of
 
 MAX_ATTACKERS = 6
-ABOUT = """The attacks that fit these pictures and this model, the strongest known first, each with every known strategy against the
-protection. The attacks run side by side on the page Compare; the best result counts."""
+ABOUT = (
+    "All attacks that fit these pictures and this model, the strongest known attacks first. Each attack is tried with "
+    "every known strategy against the protection. The attacks run side by side on the page Compare, and the result that "
+    "shows most counts."
+)
 
 
 def button(run: Run, experiment: Experiment, known: Catalog) -> None:

@@ -18,12 +18,12 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "event": ("In the attack's own words", ""),
     "alpha": ("The surrogate model (0: as sent out, 1: as it came back)", "alpha "),
 }
-OVER_ROUNDS = "an untrained LeNet and CIFAR-10 pictures, by an attacker that combines rounds"
+OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
     "grey": "A grey picture",
-    "mean": "The mean picture of the line-up",
+    "mean": "The average of all pictures in the line-up",
     "noise": "Random noise",
-    "mean_colour": "Its mean colour alone",
+    "mean_colour": "The average colour of the private picture alone",
     "blurred": "The private picture itself, out of focus,",
     "same_class": "Another picture of the same class",
 }
@@ -54,7 +54,7 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
     if meta and meta.update.changed and experiment.defenses:
         rows.append(("measured", "What the protection changed", _distances(meta.update.changed)))
         if meta.update.known and meta.update.known != meta.update.changed:
-            rows.append(("measured", "What the attacker recovered from that", f"{_distances(meta.update.known)} from the gradient"))
+            rows.append(("measured", "What the attacker got back of the gradient", f"{_distances(meta.update.known)} from the gradient"))
     if meta and meta.update.epsilon:
         rows.append(("guaranteed", "Privacy budget (epsilon)", _privacy(meta.update.epsilon)))
     if curve := best_of(experiment.defenses, known):

@@ -9,9 +9,10 @@ import { CUT_SHORT, INAPPLICABLE, NOT_SHOWN } from './words.js';
  */
 
 const NO_REASON = 'The worker gave no reason. Try again with the same settings.';
-const UNTRIED = 'This attack cannot work on this setting, whatever the pictures are. It was not tried, and says nothing of what leaks.';
+const UNTRIED =
+  'This attack cannot work with these settings, whatever the pictures are. The attack was not tried, and says nothing about what leaks.';
 const ASKS =
-  'It asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures made without a gradient.';
+  'The verdict asks whether the stolen picture could be picked out of a line-up, and whether it is better than pictures made without a gradient.';
 
 /**
  * What is said of the run: `mark` is what the badge is drawn by.
