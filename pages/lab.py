@@ -72,7 +72,10 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         try:
             run = service().submit(experiment, owner(), uploads=uploads_of(experiment.pictures))
             if run == run_shown():
-                st.toast("A run with these settings is shown already: the same seed gives the same run. Change the seed for another run.")
+                st.toast(
+                    "A run with these settings is shown already: the same random start (seed) gives the same run. "
+                    "Change the seed for another run."
+                )
             st.session_state[address.NEXT] = {"run": ",".join(dict.fromkeys([beside, run] if beside else [run]))}
         except SpecError as error:
             st.error(escape(error))

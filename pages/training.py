@@ -56,7 +56,12 @@ def settings(known: Catalog) -> Training | None:
         local_epochs = 1
         if clients > 1:
             partition = st.segmented_control(
-                "How the pictures are shared out", list(SPLITS), default="iid", required=True, format_func=SPLITS.__getitem__, key="split"
+                "How the pictures are shared out among the phones",
+                list(SPLITS),
+                default="iid",
+                required=True,
+                format_func=SPLITS.__getitem__,
+                key="split",
             )
             local_epochs = st.number_input("Passes over the pictures on each phone in a round (epochs)", 1, 20, 1, key="local_epochs")
         fine = fine_settings(data)

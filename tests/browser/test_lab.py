@@ -129,7 +129,7 @@ def test_where_the_stream_is_held_back_the_page_looks_for_itself(site: str, chro
     context.route("**/api/runs/stream*", lambda route: route.abort())
     page = context.new_page()
     page.goto(site)
-    expect(page.get_by_text("Something in this network holds back the live pictures")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Something on the way to this browser holds back the live pictures")).to_be_visible(timeout=30_000)
     expect(page.get_by_alt_text(re.compile("What the attacker sees, step"))).to_be_visible(timeout=15_000)
 
 

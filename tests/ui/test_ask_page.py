@@ -25,7 +25,7 @@ def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door
     said = words(at)
     for step in (
         "1 · Whose pictures?",
-        "2 · How are they sent?",
+        "2 · How are the updates sent?",
         "3 · Which protection, and how strong?",
         "4 · Who attacks?",
         "5 · How much",

@@ -712,7 +712,7 @@ def test_a_training_that_was_stopped_at_once_says_so(door: Service, visit: Open)
     at.query_params["run"] = run
     at.run()
     fine(at)
-    assert "Stopped before the first round had ended" in words(at)
+    assert "Stopped before the first round of training had ended" in words(at)
 
 
 @pytest.mark.parametrize("name", ["nosuch@3", "lenet-mnist@999"])

@@ -118,7 +118,7 @@ def test_simple_cannot_be_chosen_while_it_cannot_show_the_settings(door: Service
     assert not is_simple(at)
     assert at.query_params["expert"] == "1"
     assert at.button_group(key="depth").proto.disabled
-    assert "Simple does not offer these settings" in words(at)
+    assert "The simple form does not offer these settings" in words(at)
     next(button for button in at.button if button.label == "Reset to defaults").click().run()
     assert not at.button_group(key="depth").proto.disabled
     switch(at, expert=False)
@@ -139,7 +139,7 @@ def test_a_what_if_that_simple_cannot_show_opens_expert(door: Service, visit: Op
     at.button(key="what-if a trained model").click().run()
     assert not is_simple(at)
     assert asked(door, at).checkpoint
-    assert "Simple does not offer these settings: " in words(at)
+    assert "The simple form does not offer these settings: " in words(at)
     assert "instead of untrained" in words(at)
 
 
@@ -157,7 +157,7 @@ def test_local_steps_are_a_choice_of_simple_and_their_what_if_stays_there(door: 
 
 def test_a_number_of_pictures_that_simple_does_not_have_is_the_reason(door: Service, visit: Open) -> None:
     at = visit(batch="3")
-    assert "Simple does not offer these settings: it offers 1, 4 or 8 pictures in one update." in words(at)
+    assert "The simple form does not offer these settings: it offers 1, 4 or 8 pictures in one update." in words(at)
 
 
 def test_a_preset_shows_its_settings_in_simple_where_that_can(door: Service, visit: Open) -> None:

@@ -55,9 +55,9 @@ def sentences(row: LayerCount, name: str) -> str:
     if not row.counted:
         lines.append("The layer is fully connected: its gradient holds everything that enters it.")
     elif row.deficiency:
-        lines.append(f"By themselves these equations determine {row.known:,} unknowns: {row.deficiency:,} unknowns stay open.")
+        lines.append(f"By themselves the equations of this layer determine {row.known:,} unknowns: {row.deficiency:,} unknowns stay open.")
     elif open_unknowns(row):
-        lines.append(f"By their count, these equations leave {open_unknowns(row):,} unknowns open.")
+        lines.append(f"By their number, the equations of this layer leave {open_unknowns(row):,} unknowns open.")
     return "<br>".join(lines)
 
 

@@ -124,7 +124,7 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
             "The published rank analysis does not say how it counts such a block. The second way gives the numbers that "
             "it prints for one network, ResNet18."
         )
-        name = "In a block that halves its picture, count the weights"
+        name = "If a block of layers halves the size of the picture, count the weights"
         chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)
     return chosen or first
 

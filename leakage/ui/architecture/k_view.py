@@ -16,8 +16,8 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
 }
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, and the number of steps between them
 STORY = (
-    "A network with **one output** answers yes or no. From its gradient the attacker computes one number: c = mu times "
-    "the derivative of the loss at mu. Here mu, the margin, says how clearly the network is right about the picture. "
+    "A network with **one output** answers yes or no. From its gradient the attacker computes a number c: the margin mu times the "
+    "rate at which the network's error (loss) changes at mu. The margin mu says how clearly the network is right about the picture. "
     "The attack R-GAP solves this equation for mu, and then finds the picture. Where the line crosses a curve "
     "**twice**, two different pictures (twins) have the same gradient."
 )

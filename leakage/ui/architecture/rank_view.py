@@ -86,7 +86,9 @@ def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
     task = ranks_task(given)
     layers = task.layers
     if given.batch > 1:
-        st.caption("How many equations say something new (the rank) can be measured for one picture: choose 1 picture in one gradient.")
+        st.caption(
+            "How many equations add something new (the rank) can be measured for a single picture: choose 1 picture in one gradient."
+        )
         return
     names = {row.name: layer_phrase(row, given.steps) for row in analysis.rows}
     run = seen.run

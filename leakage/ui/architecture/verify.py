@@ -26,8 +26,8 @@ ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
 WHY = (
-    "The attack DLG needs a network of smooth layers, but deep smooth networks pass on next to no gradient. On deep "
-    "networks the attack Inverting Gradients, with the activation LeakyReLU, finds more."
+    "The attack DLG needs a network of smooth layers, but deep smooth networks pass on next to no gradient. On deep networks an "
+    "attack that compares angles (Inverting Gradients) finds more, with units of another shape (LeakyReLU)."
 )
 ABOUT = (
     "Runs two attacks on this network with random weights: one solves equations (R-GAP), the other guesses and "

@@ -23,9 +23,10 @@ MEANS_SHORT = (
 )
 LIMITS = (
     "Measured at the picture of the astronaut, on an untrained network with the activation LeakyReLU, in numbers of 64 bits. The rank "
-    "holds for pictures close to this picture. With layers made of straight pieces (ReLU), it holds while no unit of the network "
-    "switches on or off. A large condition number means that noise hides some changes of the picture. A full rank is no proof that an "
-    "attack finds the picture."
+    "(how many changes of the picture the gradient shows) holds for pictures close to this picture. With layers "
+    "made of straight pieces (ReLU), it holds while no unit of the network "
+    "switches on or off. A large condition number means that noise hides some changes of the picture. If the gradient shows all "
+    "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
     "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and its numbers "
@@ -40,8 +41,8 @@ NOT_PROTECTIVE = (
 )
 HELP = (
     "Rank: how many independent changes of the picture the gradient shows (singular values of d(gradient)/d(picture) above 10⁻⁷ of "
-    "the largest). Condition: how much stronger the gradient shows the clearest of these changes than the faintest. Noise: random "
-    "numbers are added to the gradient; together they have the stated length. A change as large as from black to white in one pixel "
+    "the largest). Condition: how much stronger the gradient shows the clearest of these changes than the faintest. Noise means that "
+    "random numbers were added to the gradient, together as large as stated. A change as large as from black to white in one pixel "
     "counts if it moves the gradient by more than the noise in one of its numbers."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}

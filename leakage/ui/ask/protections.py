@@ -77,7 +77,7 @@ def _private(key: str, known: Catalog) -> bool:
 def strength_words(question: Question, known: Catalog) -> list[str]:
     """Describe the chosen protection in sentences: what it does and its strength, its differential privacy, what was measured of it."""
     if not question.defenses:
-        return ["What leaves the phone is sent as it is."]
+        return ["Without a protection the phone sends its update as it is."]
     does = [known.defenses.get(part.id).plain for part in question.defenses]
     strength = f"Strength: {protection_words(question.defenses, known)}."
     return [" ".join([*does, strength]), f"{_promised(question, known)}.", *_measured(question, known)]

@@ -53,7 +53,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         kind = _segments("who", list(_kinds()), _kinds().__getitem__, label="Whose pictures?")
         uploads = [Picture(source="upload", id=item.id, label=item.label) for item in uploaded()] if kind == OWN else []
         faces = st.container()
-    with forms.card(2, "How are they sent?"):
+    with forms.card(2, "How are the updates sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
         summed = f"Number of {called} in one sum (secure aggregation)"
         clients = _segments("phones", CLIENTS, str, label=summed, shown=True)

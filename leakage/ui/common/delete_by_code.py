@@ -12,7 +12,7 @@ TYPED, DONE, WRONG = "upload-code", "upload-code-told", "upload-code-wrong"  # i
 
 def show() -> None:
     """Draw the popover with the field for the code, and report what the last code has deleted or why it was refused."""
-    popover = st.popover("Delete an upload by its code", icon=":material/key:", type="tertiary")
+    popover = st.popover("Delete an uploaded picture by its code", icon=":material/key:", type="tertiary")
     with popover, st.form("delete-by-code", border=False):
         st.text_input("The code that was shown beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
         st.caption("Every run that used the picture is deleted at once, with its frames and files, also in other browsers.")

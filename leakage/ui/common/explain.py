@@ -20,8 +20,8 @@ GLOSSARY = {
     "and which protection it uses, and imitates both. A protection that stops only the naive attacker protects nobody.",
     "PSNR": "How close two pictures are, dot by dot, in decibels (peak signal-to-noise ratio). A plain grey picture scores about 10 "
     "dB, and a picture of 20 dB is clearly recognizable. From 30 dB on the eye hardly sees a difference.",
-    "SSIM": "How alike edges and contrast in two pictures are, up to 1 (structural similarity). This number is closer to "
-    "what an eye sees than a comparison dot by dot (PSNR).",
+    "SSIM": "How alike edges and contrast in two pictures are, up to 1 (structural similarity). This likeness is closer to what an "
+    "eye sees than a comparison dot by dot (PSNR).",
     "LPIPS": "How different two pictures look to a network trained on photographs, 0 for equal pictures (learned perceptual "
     "similarity). This measure forgives small shifts and notices blur. The measure needs the weights of that network on this machine.",
     "Line-up": "The private picture stands among 99 other pictures. Rank 1 means: of all 100, the attacker's picture is most like the "

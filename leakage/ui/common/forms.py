@@ -69,7 +69,7 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
         texts = [field for field in entries[picked].fields if field.syntax] if picked in entries else []
         fields = fine_settings(entries[picked], more, [*apart, *(field.name for field in texts)]) if picked in entries else {}
     if picked == NONE:
-        st.caption("What leaves the phone is sent as it is.")
+        st.caption("Without a protection the phone sends its update as it is.")
         return None
     entry = entries[picked]
     st.caption(ours(entry.plain), help=f"{ours(entry.hint)}\n\n[The paper]({ours(entry.source)})")

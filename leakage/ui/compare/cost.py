@@ -46,13 +46,13 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     figure = table.leakage_against_accuracy(same_scene_rows, scene=accuracy_cost.scene_words(known)) if same_scene_rows else None
     apart = "" if figure else other_scene(rows, known)
     if figure or unknown or apart:
-        st.markdown("**What protection costs**")
+        st.markdown("**What protection costs in accuracy**")
     if figure:
         st.plotly_chart(figure, key="compared-leakage-against-accuracy", config={"displayModeBar": False}, alt="Leakage against accuracy")
     if apart:
         st.caption(escape(apart))
     if unknown:
-        with st.popover("Measure it here", icon=":material/speed:", type="tertiary"):
+        with st.popover("Measure the accuracy here", icon=":material/speed:", type="tertiary"):
             st.caption(escape(training_view.missing("mnist") or WORDS))
             for stack in unknown:
                 _offer(stack, known)

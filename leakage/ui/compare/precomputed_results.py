@@ -94,7 +94,11 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
         st.caption(escape(entry.backfires))
     runs = rows_of_sweep[0]["runs"]
     averages = entry.default_strategy.idle and AVERAGE in entry.strategies
-    knowledge = "watches 16 rounds in which the server sends the same model, and averages them" if averages else "knows what the phone does"
+    knowledge = (
+        ("watches 16 rounds of training in which the server sends the same model, and averages the updates")
+        if averages
+        else "knows what the phone does"
+    )
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
         f"{reported}Measured here: an attack that guesses and compares (DLG) on an untrained small network (LeNet), with {runs:d} "

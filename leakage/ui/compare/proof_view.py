@@ -36,10 +36,15 @@ def show(_known: Catalog) -> None:
     number = left.segmented_control(
         "Round (the three that the paper mentions)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
     )
-    before = right.slider("The gradient in all rounds before", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
+    before = right.slider("Gradient in all earlier rounds", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
     entry = GradientEntry(number, before)
     st.markdown(FIRST)
-    st.plotly_chart(ratio(), key="proof-ratio", config={"displayModeBar": False}, alt="V over |g| against the round")
+    st.plotly_chart(
+        ratio(),
+        key="proof-ratio",
+        config={"displayModeBar": False},
+        alt="Adam's average V, divided by the size of the gradient, in each round",
+    )
     st.markdown(SECOND)
     st.plotly_chart(root(entry), key="proof-root", config={"displayModeBar": False}, alt="V against the gradient")
     st.markdown(THIRD)

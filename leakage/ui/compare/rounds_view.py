@@ -53,7 +53,12 @@ def show(known: Catalog) -> None:
         st.markdown(HOOK.format(short=escape(known.defenses.get(solved["defense"]).short), kept=int(solved["hook"]["kept"])))
         left, right = st.columns(2)
         left.plotly_chart(hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="|v| against |g|")
-        right.plotly_chart(closeness(solved["cifar"]), key="rounds-close", config={"displayModeBar": False}, alt="Cosine against draws")
+        right.plotly_chart(
+            closeness(solved["cifar"]),
+            key="rounds-close",
+            config={"displayModeBar": False},
+            alt="Likeness to the gradient (cosine) against the number of updates",
+        )
 
 
 def over_rounds(selected: Sequence[Curve], known: Catalog) -> go.Figure:

@@ -158,7 +158,7 @@ def _protections(base: Experiment, known: Catalog) -> list[Variant]:
     picked = st.multiselect("Protections", menu, default=first, format_func=menu.__getitem__, key="arms", max_selections=MOST)
     with st.popover("Several protections in one variant", icon=":material/layers:", type="tertiary"):
         order = st.multiselect(
-            "Protections, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
+            "Protections of this variant, in this order", list(menu)[1:], format_func=menu.__getitem__, key="stack", max_selections=STACKED
         )
         st.button("Add this variant", on_click=_add, args=("+".join(order), picked), disabled=len(order) < 2 or len(picked) >= MOST)
     render_deployed(known)
@@ -187,9 +187,12 @@ def _answers(base: Experiment, known: Catalog) -> list[Variant]:
     names = {"": "Default", **{name: sentence_case(known.strategy_title(name)) for name in strategies(base.defenses, known)}}
     if not set(st.session_state.get("answers", ())) <= set(names):  # these countermeasures were against another protection
         del st.session_state["answers"]
-    st.caption("What an attacker that knows the protection below can do about it.")
+    st.caption("What an attacker that knows the protection below can do about the protection.")
     if len(names) == 1:
-        st.caption("An adaptive attacker has a single countermeasure against this protection. A naive attacker is compared with it.")
+        st.caption(
+            "An adaptive attacker has a single countermeasure against this protection. The page compares this "
+            "countermeasure with a naive attacker."
+        )
     picked = st.multiselect(
         "Countermeasures (adaptive strategies)",
         names,
@@ -271,7 +274,7 @@ def room_for_batches() -> None:
 def _trainings(base: Experiment, known: Catalog) -> list[Variant]:
     names = forms.trainings(base.model)
     if len(names) == 1:
-        st.info("No trained weights of this model are here. Choose another model, or train it on the page Training.")
+        st.info("No trained version of this model is on this machine. Choose another model, or train it on the page Training.")
     if "states" in st.session_state:  # they may belong to another model
         st.session_state["states"] = [name for name in st.session_state["states"] if name in names]
     variants = {name: Variant(title.split(":")[0], {"checkpoint": name}) for name, title in names.items()}

@@ -154,7 +154,7 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         st.session_state.pop("statistics", None)
         return "none"
     chosen = st.selectbox(
-        "BatchNorm statistics that the attacker knows",
+        "Averages of the pictures that the attacker knows (BatchNorm statistics)",
         STATISTICS,
         format_func=forms.STATISTICS.__getitem__,
         key="statistics",

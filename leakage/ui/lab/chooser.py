@@ -28,7 +28,7 @@ BATCH = (
     "How many pictures go into one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
     "a smaller number takes out the last pictures."
 )
-TOO_MANY = "These are {} files of {:.0f} MB; {} files of {} MB together are allowed. The last files are left out: remove some."
+TOO_MANY = "You chose {} files of {:.0f} MB together; {} files of {} MB together are allowed. The last files are left out: remove some."
 FRONT, BACK = 16, 9  # characters that are shown of a long file name: from its beginning, and from its end with the extension
 
 

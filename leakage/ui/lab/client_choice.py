@@ -137,7 +137,7 @@ def model_menus(fields: dict[str, Any]) -> None:
     )
     if st.session_state["task"] == "classes":
         st.number_input(
-            "Classes (0: as many as the pictures have)",
+            "Number of classes (0: as many as the pictures have)",
             0,
             MAX_CLASSES,
             key="outputs",

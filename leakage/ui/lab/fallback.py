@@ -27,7 +27,9 @@ def show(run_id: str) -> None:
     end = run.outcome(AttackEnd)
     newest = next((frame for frame in pictured if end and frame.seq == end.answer), pictured[-1])
     psnr = "unknown" if newest.scores.psnr is None else f"{newest.scores.psnr:.1f} dB"
-    st.caption("Something in this network holds back the live pictures, so the page asks for news twice a second instead.")
+    st.caption(
+        "Something on the way to this browser holds back the live pictures, so the page asks for new pictures twice a second instead."
+    )
     left, right = st.columns(2)
     left.html(_picture(service().private(run_id), "The private pictures"))
     right.html(_picture(service().sheet(run_id, newest.seq), f"What the attacker sees, step {newest.step}"))

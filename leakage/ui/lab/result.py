@@ -28,8 +28,11 @@ from leakage.ui.lab import fallback, presets, strongest
 from leakage.ui.lab.threat_model_table import table_html
 
 MAX_RUNS = 2  # side by side
-REPLAYED = """It was computed on another machine. The same settings and the same seed, computed here, may end a few dB higher or lower:
-processors and numbers of threads round differently in the last digit, and a search of hundreds of steps makes this difference grow."""
+REPLAYED = (
+    "This run was computed on another machine. The same settings and the same random start (seed), computed here, may "
+    "end a few dB higher or lower. Computers round numbers differently in the last digit, and an attack of hundreds of "
+    "steps makes this difference grow."
+)
 EVERY = 2.0  # seconds between two reads of runs under way; a read costs a tenth of a core, and pictures come by the event stream
 DOWNLOADS = {
     "final.png": "Picture",

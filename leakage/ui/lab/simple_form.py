@@ -72,7 +72,8 @@ def choose_depth(known: Catalog) -> None:
     )
     if not possible:
         st.caption(
-            f":material/info: Simple does not offer these settings{_differences(known)}. **Reset to defaults** leads back to Simple."
+            f":material/info: The simple form does not offer these settings{_differences(known)}. **Reset to "
+            "defaults** leads back to the simple form."
         )
 
 
@@ -122,7 +123,7 @@ def _protection(choice: SimpleChoice, known: Catalog) -> None:
     titles = {NONE: "No protection"} | {name: offered.title for name, offered in prepared().simple.protections.items()}
     _menu("protection", "Protection", titles, choice, known)
     if choice.protection == NONE:
-        st.caption("What leaves the phone is sent as it is.")
+        st.caption("Without a protection the phone sends its update as it is.")
         return
     _menu("strength", "Strength", {name: name.capitalize() for name in STRENGTHS}, choice, known)
     (part,) = choice.experiment(forms.DEFAULT.pictures).defenses

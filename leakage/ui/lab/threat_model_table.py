@@ -16,7 +16,7 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
     "event": ("In the attack's own words", ""),
-    "alpha": ("The surrogate model (0: as sent out, 1: as it came back)", "alpha "),
+    "alpha": ("The model between the two (surrogate; 0: as sent out, 1: as it came back)", "alpha "),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
@@ -96,8 +96,8 @@ def _short(value: float | None) -> str:
 def score_rows(scores: FrameScores) -> list[Row]:
     """Return the rows for further scores, as far as they were measured.
 
-    They are the mean squared error, the rank in the line-up by each distance, the PSNR after the best shift of the reconstruction, and
-    error and PSNR as the AdaDefense paper computes them.
+        They are the mean squared error, the rank by each distance, the PSNR after the best shift, and the units of the
+    AdaDefense paper.
     """
     rows: list[Row] = []
     units = "" if scores.mse_norm is None else f"; {scores.mse_norm:.2g} in the model's own units, not clamped"
@@ -105,9 +105,11 @@ def score_rows(scores: FrameScores) -> list[Row]:
     ranks = {"pixels": without_none(scores.rank_pixel), "SSIM": without_none(scores.rank_ssim), "LPIPS": without_none(scores.rank_lpips)}
     medians = [f"{distance} {median(values):g}" for distance, values in ranks.items() if values]
     if medians:
-        rows.append(("measured", "Rank in the line-up, median", f"by {', '.join(medians)}"))
+        rows.append(("measured", "Rank in the line-up (middle value)", f"by {', '.join(medians)}"))
     if scores.registered_psnr is not None and scores.psnr is not None:
-        rows.append(("measured", "PSNR after the best shift", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB"))
+        rows.append(
+            ("measured", "Closeness (PSNR) after the best shift", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
+        )
     if scores.rmse255 is not None and scores.psnr_adadefense is not None:
         root = f"MSE {scores.rmse255:.2f} (its square root, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"
         rows.append(("measured", "In AdaDefense's units", root))

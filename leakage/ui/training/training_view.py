@@ -55,8 +55,8 @@ def headline(run: Run, training: Training, rounds: list[RoundEvent]) -> str:
         return run.message
     if not rounds:
         if run.status not in OPEN:
-            return "Stopped before the first round had ended"
-        return under_way.waiting(run, "The first round is under way")
+            return "Stopped before the first round of training had ended"
+        return under_way.waiting(run, "The first round of training is under way")
     last = rounds[-1]
     right = f"{last.accuracy:.1%} accuracy on the test pictures (guessing: {GUESSING:.0%})"
     return f"After round {last.done:.0f} of {training.rounds}: {right}"
