@@ -88,7 +88,7 @@ class Answer:
     @property
     def doubts(self) -> list[str]:
         """Sentences that qualify a failed answer: a stronger attack that was not played, and the control."""
-        words = [f"A stronger known attack did not come to an answer: {self.stronger}."] if self.stronger else []
+        words = [f"A stronger known attack was not played to an answer: {self.stronger}."] if self.stronger else []
         return words + ([self.control.in_headline(self.recognized)] if self.control and self.control.total else [])
 
     @property

@@ -90,7 +90,7 @@ NO_STATISTICS = (
     "BatchNorm has no statistics of this batch: of {} x {} x {} pixels one number per channel is left. "
     "Choose more or larger pictures, or its stored statistics."
 )
-NO_LABELS = "To read the labels, an attacker needs a linear last layer, and this model has none. Let the attacker know the labels instead."
+NO_LABELS = "To read the labels, an attacker needs a linear last layer, and this model has none. Grant the labels instead."
 
 
 def short_repr(value: object) -> str:

@@ -63,7 +63,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         return
     if runs and runs[0].kind == "rank":
         page = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"This measured how much the gradient of a network says (its ranks), and is not an attack: {page}.")
+        st.info(f"These are measured ranks of a network, not an attack: {page}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")
