@@ -189,7 +189,7 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
 
     words = [f"A stronger known attack: {answer.stronger}."] if answer.stronger else []
     if broken_off := titles(answer.begun - answer.tried):
-        words.append(f"Attacks that were begun, and broken off before an answer: {broken_off}.")
+        words.append(f"Begun, and broken off before an answer: {broken_off}.")
     words += [f"{titles(frozenset({attack}))} does not apply here, and was not tried: {why}" for attack, why in answer.idle.items()]
     unfit = _unfit(question, known)
     words += [f"{titles(frozenset({attack}))} was not tried: {why}" for attack, why in unfit.items()]
@@ -199,7 +199,7 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
     if answer.cut:
         words.append(
             f"{answer.cut} of {counted(sum(not row.inapplicable for row in answer.rows), 'run')} did not come to an answer of their own. "
-            "What these runs had shown until then counts. What they had not shown says nothing."
+            "What they had shown until then counts. What they had not shown says nothing."
         )
     cheating = [CHEATING_MORE if question.attacker == "still" else CHEATING]
     return [in_words_of(question, sentence) for sentence in [*words, *cheating, *LEFT_OUT]]

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-HARDLY = "This test can hardly show that the protection helps: without protection {} recognized{}."
+HARDLY = "This test can hardly show that the protection helps: without it {} recognized{}."
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def test_a_curve_says_what_the_first_and_the_last_round_gave_and_how_epsilon_gre
     assert private.epsilons == [4.39, 11.5, math.inf]
     assert private.sentence() == (
         "After 1 round 5.0 dB, not shown by this attack in 2 runs; after 100 rounds 9.0 dB, not shown by this attack in 2 runs. "
-        "Its epsilon says so: 4.4 after the first, ∞ in the end, above 200."
+        "Its privacy budget (epsilon) says so: 4.4 after the first, ∞ in the end, above 200."
     )
 
 

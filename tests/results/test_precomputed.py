@@ -188,9 +188,11 @@ def test_tables_of_other_scenes_stand_beside_the_one_that_pages_go_by(tmp_path: 
     ]
     assert matrix(CATALOG) == scenes(CATALOG)[0].lines  # what Ask and the lessons go by is as it was
     told = explanation(scene, CATALOG)
-    assert told.startswith("One digit. Each cell: PSNR in decibels, the mean of 6 runs (2 pictures, 1 seed)")
-    assert "a grey picture scores 12.5 dB" in told
-    assert "GIFD: noise 0.5. An attacker that combines rounds watches 16 rounds in which the server" in told
+    assert told.startswith(
+        "One digit. Each cell says how close the guess came, in decibels (PSNR): the mean of 6 runs (2 pictures, 1 seed)"
+    )
+    assert "A grey picture scores 12.5 dB" in told
+    assert "GIFD: noise 0.5. An attacker that combines rounds of training watches 16 rounds in which the server" in told
     assert "combines rounds" not in explanation(replace(scene, recipe={**recipe, "watched": 1}), CATALOG)
     assert left_out(scene, CATALOG) == ["GIAS is not in this table: it takes too long."]
 

@@ -161,7 +161,7 @@ def test_the_table_says_what_was_measured() -> None:
     row = one(conv1=640).rows[0]
     assert (row.rank, row.known, row.deficiency, open_unknowns(row)) == (None, 640, 144, 144)
     assert sum(shares(row)) == pytest.approx(100)
-    assert "By themselves they determine 640 unknowns: 144 stay open." in sentences(row, "conv1")
+    assert "By themselves the equations of this layer determine 640 unknowns: 144 unknowns stay open." in sentences(row, "conv1")
     assert verdict(one(conv1=640), steps, 1).headline.endswith("conv1: 640 of 784 unknowns determined")
 
 
@@ -234,7 +234,7 @@ def test_of_means_as_many_directions_are_left_as_there_are_means(door: Service) 
     found = rank_job.perform(door.store, run, lambda: False).gradient
     assert found is not None
     assert (found.rank, found.unknowns, found.short) == (49, 784, True)
-    assert meaning(found).startswith("Pictures near this one that differ only in the other 735 directions")
+    assert meaning(found).startswith("There are 735 independent ways to change this picture a little")
     counted = analyse(unroll(parse("mean 4"), (1, 28, 28), 1))
     assert protective(counted, found)
     assert extent(counted, found) == PROTECTIVE.format("735", "784")

@@ -29,7 +29,7 @@ OPEN = "measured"  # the key of the expander
 AVERAGE = "average the rounds"  # the name of the adaptive strategy against noise
 DASH = "–"
 COSTS = (
-    "{scene} was trained by {clients} phones together (federated averaging) behind each protection, with {seeds} "
+    "{scene} was trained by federated averaging with {clients} phones behind each protection, with {seeds} "
     "(random starts). A model that learns nothing ends at an accuracy of 10 to 11 %, which is guessing. The accuracy "
     "drop is in percentage points, against a training of the same length without protection, with 95 % confidence. The "
     "privacy budget (epsilon) bounds how much the training can show about one picture, at delta 1e-5. Not sampled: the "

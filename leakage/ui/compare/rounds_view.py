@@ -26,7 +26,7 @@ ABOUT = (
     "logarithmic."
 )
 HOOK = (
-    "**Why an attacker can undo {short}.** Instead of each number g of the gradient, the phone sends v = g + C / g. The "
+    "**Why an attacker can undo {short}.** Instead of each number g of the gradient, {short} sends v = g + C / g. The "
     "number C is secret, and the same for the whole gradient. But the size of v is at least 2 √C. Among many numbers "
     "the smallest size of v comes close to 2 √C, so the attacker finds C. Then the size of g is one of two numbers, one "
     "below √C and one above √C. The same g, sent again with another C, shows which of the two numbers is right. The "
