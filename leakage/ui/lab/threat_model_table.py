@@ -96,8 +96,8 @@ def _short(value: float | None) -> str:
 def score_rows(scores: FrameScores) -> list[Row]:
     """Return the rows for further scores, as far as they were measured.
 
-        They are the mean squared error, the rank by each distance, the PSNR after the best shift, and the units of the
-    AdaDefense paper.
+    They are the mean squared error, the rank in the line-up by each distance, the PSNR after the best shift of the reconstruction, and
+    error and PSNR as the AdaDefense paper computes them.
     """
     rows: list[Row] = []
     units = "" if scores.mse_norm is None else f"; {scores.mse_norm:.2g} in the model's own units, not clamped"
