@@ -60,12 +60,12 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
         "() => { const { top } = document.querySelector('.st-key-step-1').getBoundingClientRect(); return 40 < top && top < 200; }",
         timeout=10_000,
     )
-    page.get_by_role("link", name="Open in the Lab: A protection of one part").click()
+    page.get_by_role("link", name="Open in the Lab: Protecting one part of the gradient").click()
     expect(page.get_by_role("radio", name="Simple")).to_be_visible(timeout=30_000)
     expect(page.locator(".gle-door-line")).to_be_visible()  # a visitor who comes by a link knows the front page
     expect(page.locator(".gle-opening")).to_have_count(0)
     page.locator(".gle-door-line summary").click()
-    page.get_by_role("link", name=re.compile("^A protection of one part")).click()
+    page.get_by_role("link", name=re.compile("^Protecting one part of the gradient")).click()
     expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "2", timeout=20_000)
     assert wrong == []
 

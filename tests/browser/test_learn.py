@@ -210,7 +210,7 @@ def test_a_clicker_walks_blackens_and_reveals_and_the_speaker_follows(opened: Op
     page.bring_to_front()
     page.keyboard.press("PageDown")
     assert speaker.locator("h1").inner_text() == "A picture from a gradient, 3 of 7"  # drawn with it, not later
-    expect(speaker.locator("body")).to_contain_text("A: In a picture that looks the same as the private one.")
+    expect(speaker.locator("body")).to_contain_text("A: The search ends in a picture that looks the same as the private one.")
     speaker.set_viewport_size({"width": 900, "height": 760})  # the window's own size
     expect(speaker.get_by_text("One minute alone, on paper.")).to_be_in_viewport(ratio=1)
     expect(page.locator(".gle-why")).to_have_count(0)
