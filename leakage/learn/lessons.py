@@ -160,18 +160,18 @@ AnyBeat = Annotated[
 # ---------------------------------------------------------------- lessons
 
 HALL = {  # kind of beat ("opening": the first beat) -> minutes in front of a hall, and what the teacher does
-    "opening": (4, "Ask who has met it before; say it in your own words."),
-    "text": (1, "Say it in your own words."),
-    "play": (4, "Let it run without a word; k plays it again."),
+    "opening": (4, "Ask who knows the topic; say the text in your own words."),
+    "text": (1, "Say the text in your own words."),
+    "play": (4, "Let it run in silence; the key k plays it again."),
     "guess": (
         7,
-        "One minute alone, on paper. Count hands with Shift and the digit. Two minutes with the neighbour, then v and count again. "
-        "r shows the answer.",
+        "One minute alone, on paper. Count hands with Shift and the digit. Two minutes with the neighbour, then press v and count again. "
+        "The key r shows the answer.",
     ),
     "reveal": (3, "Ask what the owner of the phone would say."),
     "try": (2, "Let the hall choose a value, and guess before you press it."),
     "figure": (2, "Read the axes aloud first."),
-    "takeaway": (4, "Let somebody read it aloud. Then b, the worksheet and its solution; b and Esc at the end."),
+    "takeaway": (4, "Let somebody read it aloud. Key b (black screen): worksheet, solution; b and Esc at the end."),
 }
 
 

@@ -290,7 +290,7 @@ def test_the_preset_runs_the_naive_and_the_adaptive_attack_side_by_side(
     ]
     assert stages[-1][0].sent == "the change of model and hidden correction"
     assert [tab.label for tab in at.tabs] == ["Naive: as reported", "Adaptive: same data, same seed"]
-    assert "concluded that ADMM does not leak" in words(at)
+    assert "concluded that the method (ADMM) does not leak" in words(at)
     assert (at.selectbox(key="protocol").value, at.segmented_control(key="adaptive").value) == ("fedadmm", "true")
     cancels = {f"cancel-{run.id}" for run in runs}
     assert cancels <= {button.key for button in at.button}
@@ -322,7 +322,7 @@ def test_a_second_preset_reads_a_stand_in_off(door: Service, visit: Open) -> Non
     assert (adaptive.defenses[0].id, adaptive.assume.strategy) == ("ada_defense", "read it off")
     assert [tab.label for tab in at.tabs] == ["Naive: takes it for a gradient", "Adaptive: solves its formula for the gradient"]
     assert at.selectbox(key="counter").value == "read it off"
-    assert "An attacker with the formula solves it" in words(at)
+    assert "An attacker who knows the formula solves it" in words(at)
 
 
 def test_a_link_to_two_runs_shows_both_with_the_settings_of_the_second(door: Service, visit: Open) -> None:
