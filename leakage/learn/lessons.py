@@ -165,13 +165,13 @@ HALL = {  # kind of beat ("opening": the first beat) -> minutes in front of a ha
     "play": (4, "Let it run in silence; the key k plays it again."),
     "guess": (
         7,
-        "One minute alone, on paper. Count hands with Shift and the digit. Two minutes with the neighbour, then press v and count again. "
+        "One minute alone, on paper. Count hands with Shift and the digit. Two minutes in pairs, then press v and count again. "
         "The key r shows the answer.",
     ),
     "reveal": (3, "Ask what the owner of the phone would say."),
     "try": (2, "Let the hall choose a value, and guess before you press it."),
     "figure": (2, "Read the axes aloud first."),
-    "takeaway": (4, "Let somebody read it aloud. Key b (black screen): worksheet, solution; b and Esc at the end."),
+    "takeaway": (4, "Let somebody read it aloud. Then key b (black screen), worksheet, solution; b and Esc at the end."),
 }
 
 
