@@ -42,7 +42,7 @@ def answer(given: editor.Given) -> None:
     st.plotly_chart(counts.figure(analysis, steps), key="bars", config={"displayModeBar": False}, alt=conclusion.headline)
     editor.protect(given)
     withheld.render_withheld()
-    st.markdown("**The count for each layer of the network**")
+    st.markdown("**Unknowns and equations in each layer of the network**")
     st.html(counts.table(analysis, steps))
     rank_view.render_offer(given, analysis, view)
     st.caption(" ".join((*CAVEATS, RANKS)))

@@ -44,7 +44,7 @@ def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
         summary = f"The strongest attackers try first, on {groups} of pictures, for {duration(60 * question.minutes)} at most"
         summary += ", and also on the same pictures without protection" if question.defenses else ""
         st.caption(escape(problem or summary))
-    with st.popover("Load an answer file", icon=":material/upload_file:", type="tertiary"):
+    with st.popover("Load a saved answer", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)
         file = st.file_uploader("answer.json", ["json"], key=f"answer-{number}")
         st.button("Ask it again", on_click=again, args=(file,), disabled=file is None)

@@ -70,9 +70,9 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
                 key="anew",
                 help="If this is off, an earlier run with the same settings and the same random start (seed) is shown.",
             )
-    with st.popover("Load a comparison file", icon=":material/upload_file:", type="tertiary"):
+    with st.popover("Load a saved comparison", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
-        file = st.file_uploader("A file comparison.json, or a report of a comparison", ["json", "html"], key=f"comparison-{number}")
+        file = st.file_uploader("A saved file: comparison.json, or the report of one", ["json", "html"], key=f"comparison-{number}")
         st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
     if refused := st.session_state.pop("refused", ""):
         st.error(escape(refused))
@@ -84,7 +84,7 @@ def estimate(experiments: list[Experiment]) -> str:
     runs = f"{len(experiments)} runs"
     known = [estimate for estimate in seconds if estimate is not None]
     if len(known) < len(seconds):
-        return f"{runs}; no estimate yet for this model"
+        return f"{runs}; how long this model takes is not known yet"
     slots = service().slots
     return f"{runs}, {about(max(sum(known) / slots, *known))}, {slots} at a time"
 

@@ -20,7 +20,7 @@ DATA: dict[Data, str] = {
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Pictures of about two classes on each phone"}
-OPTIMISERS = {"sgd": "Gradient steps that keep their speed (SGD with momentum)", "adam": "Adam"}
+OPTIMISERS = {"sgd": "Steps that partly repeat the step before (SGD with momentum)", "adam": "Adam"}
 SCHEDULES = ("cosine", "steps", "constant")
 DEFAULT = Training()
 SMALL_BATCH = 16  # for the few digits that ship with the program: an epoch then has 94 steps
@@ -32,7 +32,7 @@ def settings(known: Catalog) -> Training | None:
         st.markdown("**1 · The model**")
         model = forms.choose(known, "model", "Model")
     with st.container(border=True, gap="small", key="step-2"):
-        st.markdown("**2 · The pictures it learns from**")
+        st.markdown("**2 · The pictures that the model learns from**")
         missing = [name for name in DATA if training_view.missing(name)]
         here = [name for name in DATA if name not in missing or name == st.session_state.get("data")]
         first: Data = "mnist" if "mnist" in here else "digits"
@@ -49,8 +49,8 @@ def settings(known: Catalog) -> Training | None:
             100,
             1,
             key="clients",
-            help="With 1, all pictures are in one place (central training). With more, each phone trains on its part of the pictures, "
-            "and the server averages the models that the phones send (FedAvg).",
+            help="With 1 phone, all pictures are in one place (central training). With more, each phone trains on its part of the "
+            "pictures, and the server averages the models that the phones send (FedAvg).",
         )
         partition: Literal["iid", "shards"] = "iid"
         local_epochs = 1
@@ -124,7 +124,7 @@ def start(task: Training | None) -> None:
 
 def page() -> None:
     """Draw the whole page, from top to bottom."""
-    st.markdown("#### How well does a model learn, and does it give away less of its pictures?")
+    st.markdown("#### How well does a model learn? Does a trained model leak less?")
     known = service().catalog()
     if known is None:
         st.caption("Getting ready. Come back in a few seconds.")

@@ -164,12 +164,12 @@ def test_a_full_queue_is_told_and_nothing_is_queued(door: Service, look: Open) -
 
 
 def test_what_was_precomputed_is_worked_out_once_it_is_opened(look: Open) -> None:
-    assert "federated averaging with 3 phones" not in words(look())
+    assert "3 phones together trained LeNet" not in words(look())
     at = look()
     at.session_state["measured"] = True
     at.session_state["measured-tab"] = "What it costs"
     fine(at.run())
-    assert "federated averaging with 3 phones" in words(at)
+    assert "3 phones together trained LeNet" in words(at)
     assert at.dataframe[0].value["Protection"][0] == "No protection"
 
 

@@ -222,7 +222,7 @@ def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_awa
     fine(at)
     (button,) = [button for button in at.button if button.label.startswith("… the strongest known attackers")]
     tries = worst_case.strongest_attacks(run.experiment_as(Experiment), CATALOG)
-    assert button.label == f"… the strongest known attackers: {len(tries)} runs?"
+    assert button.label == f"… the strongest known attackers try ({len(tries)} runs)?"
     button.click().run()
     fine(at)
     queued = [one.experiment_as(Experiment) for one in door.store.queue()]

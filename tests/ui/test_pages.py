@@ -596,7 +596,7 @@ def test_the_button_below_trains_an_attacker_of_the_model_and_the_protection_tha
     task = run.experiment_as(InverterTraining)
     assert (task.model.id, task.data, [part.id for part in task.defenses], task.seed) == ("lenet", "mnist", ["clipping"], 7)
     assert (task.hidden, task.epochs, task.rate) == (600, 30, 1e-3)
-    assert "Attacker trained to undo LeNet behind Clipping, on MNIST" in words(at)
+    assert "Attacker trained to turn updates of LeNet (Clipping) into pictures, on MNIST" in words(at)
     assert "Waiting: 1 in the queue" in words(at)
     door.cancel(run.id, owner_of("me"))
     assert "Stopped: nothing of this attacker is kept" in words(at.run())

@@ -121,10 +121,10 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
         return first
     with st.popover("How blocks of layers are counted", icon=":material/tune:"):
         explanation = (
-            "The published rank analysis does not say how it counts such a block. The second way gives the numbers that "
-            "it prints for one network, ResNet18."
+            "The paper does not say how it counts a block of layers that halves the size of the picture. The second choice gives the "
+            "numbers that the paper prints for one network (ResNet18)."
         )
-        name = "If a block of layers halves the size of the picture, count the weights"
+        name = "Weights counted in a block of layers that halves the size of the picture"
         chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)
     return chosen or first
 
@@ -143,7 +143,7 @@ def protect(given: Given) -> None:
     useful_cuts = [cut for cut in suggestions.cuts if cut.index != index_now][:FIRST]
     if blocks:
         st.markdown(
-            "**Cut a shortcut of the network (skip connection): unknowns minus equations become**",
+            "**Cut a shortcut of the network (skip connection). Each button shows unknowns minus equations after the cut**",
             help="A shortcut (skip connection) carries what the network has found in the picture past a block of its layers.",
         )
         with st.container(horizontal=True, gap="small"):

@@ -16,8 +16,8 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
 }
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, and the number of steps between them
 STORY = (
-    "A network with **one output** answers yes or no. From its gradient the attacker computes a number c: the margin mu times the "
-    "rate at which the network's error (loss) changes at mu. The margin mu says how clearly the network is right about the picture. "
+    "A network with **one output** answers yes or no. A number, the margin mu, says how clearly the network is right about the "
+    "picture. From the gradient the attacker computes a number c: mu times the rate at which the network's error (loss) changes at mu. "
     "The attack R-GAP solves this equation for mu, and then finds the picture. Where the line crosses a curve "
     "**twice**, two different pictures (twins) have the same gradient."
 )
@@ -76,7 +76,7 @@ def figure(c: float) -> go.Figure:
 
 def show() -> None:
     """Draw an expander on networks with one output: the plot of `figure`, a slider for c, and the margins that have this c."""
-    with st.expander("A network with one output: how many pictures fit one gradient?"):
+    with st.expander("A network that answers yes or no: how many pictures fit one gradient?"):
         st.markdown(STORY)
         hundredths = st.select_slider("c", range(-120, 101), format_func=lambda part: f"{part / 100:.2f}", key=key("c"), help=HELP)
         c = hundredths / 100

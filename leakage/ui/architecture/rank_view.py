@@ -21,8 +21,8 @@ from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
 HOW = (
-    "The rank says how many of a layer's equations add something new. It was measured with random weights, in numbers "
-    "of 64 bits (singular values above 10⁻¹² times the largest)."
+    "The rank says how many of a layer's equations add something new. The rank was measured on a network with random "
+    "weights, in precise numbers (64 bits; singular values above 10⁻¹² times the largest)."
 )
 AGREE = "Where a formula for the rank is known, it gives the same number as the measurement."
 BLOCKS = "In blocks of layers with a shortcut (skip connection), equations are counted, and their rank is not measured."
@@ -147,7 +147,7 @@ def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
     done, status = 0.0, f"Waiting: {position} in the queue" if position else "Measuring"
     if movement:
         done = movement.done / movement.directions
-        status = f"Measuring the whole gradient, {movement.done:,} of {movement.directions:,} directions"
+        status = f"Measuring the whole gradient, {movement.done:,} of {movement.directions:,} ways to change the picture"
     elif turns:
         last = turns[-1]
         done, status = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"

@@ -26,8 +26,9 @@ ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
 WHY = (
-    "The attack DLG needs a network of smooth layers, but deep smooth networks pass on next to no gradient. On deep networks an "
-    "attack that compares angles (Inverting Gradients) finds more, with units of another shape (LeakyReLU)."
+    "An attack that guesses and compares (DLG) needs a network that reacts smoothly to its picture. But through many smooth layers "
+    "hardly any gradient gets through. On networks of many layers, an attack that compares angles (Inverting Gradients) finds more, "
+    "with units that react less smoothly (LeakyReLU)."
 )
 ABOUT = (
     "Runs two attacks on this network with random weights: one solves equations (R-GAP), the other guesses and "
@@ -43,7 +44,7 @@ def render_offer(given: Given, verdict: Verdict) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Verify: attack this network", on_click=start, args=(given,), icon=":material/play_arrow:", type="primary", help=ABOUT)
-        with st.popover("", icon=":material/tune:", help="Picture, activation (shape of the network's units) and attack"):
+        with st.popover("", icon=":material/tune:", help="Picture, attack, and how the network's units react (activation)"):
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(escape(refused))
@@ -185,6 +186,6 @@ def summary(runs: Runs, verdict: Verdict) -> Markdown:
     activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
-    predicted = f"**Predicted:** {escape(verdict.headline)}. R-GAP alone: {escape(verdict.recursion)}."
+    predicted = f"**Predicted:** {escape(verdict.headline)}. The attack R-GAP alone: {escape(verdict.recursion)}."
     measured = f"{escape(', '.join(results))}{escape(baseline)}"
     return Markdown(f"{predicted}  \n**Measured:** {measured}. {lab}  \n:small[{escape(assumed)}.]")

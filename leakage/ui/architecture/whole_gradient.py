@@ -18,21 +18,21 @@ MEANS_SOME = (
     "The picture was changed at random in {} ways, and every change altered the gradient: no change was found that the gradient hides."
 )
 MEANS_SHORT = (
-    "There are {} independent ways to change this picture a little that leave the gradient the same (to first order and to seven "
+    "There are {} independent ways to change this picture a little that leave the gradient the same (for small changes, to seven "
     "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured at the picture of the astronaut, on an untrained network with the activation LeakyReLU, in numbers of 64 bits. The rank "
-    "(how many changes of the picture the gradient shows) holds for pictures close to this picture. With layers "
-    "made of straight pieces (ReLU), it holds while no unit of the network "
-    "switches on or off. A large condition number means that noise hides some changes of the picture. If the gradient shows all "
+    "Measured with the picture of the astronaut, on an untrained network (activation LeakyReLU), in precise numbers (64 bits). The "
+    "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If units of the network "
+    "switch on and off (ReLU), the rank holds while no unit switches. A large condition number means that random numbers added to "
+    "the gradient (noise) hide some changes of the picture. If the gradient shows all "
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
-    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and its numbers "
-    "(singular values) are right within a factor of two."
+    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and the measured "
+    "numbers (singular values) are right within a factor of two."
 )
-TRIED = "For so large a picture only {} random changes were tried: the true condition number and the true counts are at least as large."
+TRIED = "For so large a picture only {} random changes were tried: the true counts and the true condition are at least as large."
 PROTECTIVE = (
     "**Protective of {} of {} ways to change this picture**: single layers lack equations, and the whole gradient has too few of them."
 )

@@ -81,7 +81,7 @@ def take_away(ids: str, question: Question) -> None:
         with st.container(horizontal=True):
             st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{query}", icon=":material/print:", type="tertiary")
             st.link_button(
-                "File that repeats this answer", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary"
+                "File to ask this question again", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary"
             )
             with st.popover("Link to this answer", icon=":material/link:", type="tertiary"):
                 st.code((st.context.url or "").split("?")[0] + "?" + urlencode(st.query_params.to_dict()), language=None)

@@ -20,7 +20,7 @@ PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # widget keys
 BY_EPSILON = "epsilon"  # the menu item that asks for a privacy budget
 USUAL_EPSILON = 8.0
 PRIVATE = "differential privacy"
-ANSWERED = "The protection promises differential privacy; the answer states how much (the privacy budget epsilon)."
+ANSWERED = "The protection limits what an attacker can learn about a picture; the answer says how far (the privacy budget epsilon)."
 
 
 def protection(question: Question, known: Catalog) -> Question:
@@ -35,7 +35,8 @@ def protection(question: Question, known: Catalog) -> Question:
     if key == BY_EPSILON:
         st.session_state.setdefault(EPSILON, USUAL_EPSILON)
         uploads = f"all {question.uploads:,} uploads" if question.uploads > 1 else "the one upload"
-        epsilon = st.number_input(f"Privacy budget (epsilon) after {uploads}", 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
+        label = f"Privacy budget (epsilon: a lower number protects more) after {uploads}"
+        epsilon = st.number_input(label, 0.1, 200.0, step=1.0, key=EPSILON, persist_state=forms.KEPT)
         question = question.model_copy(update={"epsilon": float(epsilon), "defenses": (with_epsilon(float(epsilon), question, known),)})
     else:
         question = question.model_copy(update={"defenses": parse_key(key, known)})
@@ -57,7 +58,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     titles = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     items = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in titles.items()}
-    return {NONE: items.pop(NONE), BY_EPSILON: "By privacy budget (differential privacy)", **items}
+    return {NONE: items.pop(NONE), BY_EPSILON: "By a limit on what can be learned (privacy budget)", **items}
 
 
 def _with_strength(strength: str, name: str) -> str:

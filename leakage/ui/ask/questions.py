@@ -66,7 +66,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
             key=KEYS["steps"],
             persist_state=forms.KEPT,
         )
-        label = f"Uploads of each {called[:-1]} in the whole training"
+        label = f"How often each {called[:-1]} sends an update in the whole training"
         rounds = st.number_input(escape(label), 1, MOST_ROUNDS, key=KEYS["rounds"], persist_state=forms.KEPT)
     values: dict[str, Any] = {"who": kind, "called": called, "clients": clients, "colluding": colluding, "each": each, "steps": steps}
     values |= {"rounds": int(rounds), "channels": 1 if uploads and all_grey(uploads) else 3}

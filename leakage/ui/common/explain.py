@@ -26,8 +26,8 @@ GLOSSARY = {
     "similarity). This measure forgives small shifts and notices blur. The measure needs the weights of that network on this machine.",
     "Line-up": "The private picture stands among 99 other pictures. Rank 1 means: of all 100, the attacker's picture is most like the "
     "private picture, so the private picture could be picked out. A guess made without the gradient can get any rank, on average 50.5 "
-    "over the pictures of a data set. The pictures of the gallery are less alike: there, compare with the ranks of a grey picture and "
-    "of noise.",
+    "over the pictures of a data set. In the gallery the pictures are less alike: there, compare with the ranks of a grey picture and of "
+    "a picture of random dots (noise).",
     "Gradient distance": "How far the gradient of the attacker's picture is from the received gradient. "
     "Two attacks (DLG and iDLG) square this distance, another (Inverting Gradients) measures an angle (cosine): "
     "compare only runs of the same attack.",

@@ -96,7 +96,7 @@ def checkpoint(known: Catalog, model: Part) -> str:
         args=(known,),
         disabled=len(offered) == 1,
         help="Training changes how much a gradient gives away: a model that is right about a picture sends a small gradient. "
-        "The percentage is its accuracy: the part of the test pictures that it names correctly. "
+        "The percentage is the accuracy of the model: the part of the test pictures that it names correctly. "
         "If you choose a trained model, its settings and the size of the pictures change to those of its training.",
     )
     if chosen == UNTRAINED and st.session_state.get("lost", UNTRAINED) not in offered:

@@ -64,7 +64,8 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     note = (
         ""
         if protocol == base.protocol
-        else f" Here phones use {known.protocols.get(protocol.id).title}: what is chosen below has no training steps on the phone."
+        else f" Here phones send in another way ({known.protocols.get(protocol.id).title}): the way chosen below has no training steps "
+        "on the phone."
     )
     st.caption(escape(NOTES[about] + note))
     values = [value for text in texts if (value := _value(text, field)) is not None]

@@ -29,10 +29,11 @@ OPEN = "measured"  # the key of the expander
 AVERAGE = "average the rounds"  # the name of the adaptive strategy against noise
 DASH = "–"
 COSTS = (
-    "{scene} was trained by federated averaging with {clients} phones behind each protection, with {seeds} "
+    "Behind each protection, {clients} phones together trained {scene} (federated averaging), with {seeds} "
     "(random starts). A model that learns nothing ends at an accuracy of 10 to 11 %, which is guessing. The accuracy "
-    "drop is in percentage points, against a training of the same length without protection, with 95 % confidence. The "
-    "privacy budget (epsilon) bounds how much the training can show about one picture, at delta 1e-5. Not sampled: the "
+    "drop, with the range in which it lies with 95 % confidence, is in percentage points, against a training of the same length "
+    "without protection. The privacy budget (epsilon) bounds how much the training can show about one picture (with an allowance, "
+    "delta, of 1e-5). Not sampled: the "
     "training used every picture once in each pass. If sampled: the same training, if pictures were drawn at random for "
     "every step. The sign ∞ means that the privacy budget bounds nothing."
 )
@@ -57,7 +58,7 @@ def content(known: Catalog) -> None:
     """Draw a tab for each kind of precomputed result."""
     tabs_by_name: dict[str, Callable[[Catalog], None]] = {
         "Every attacker": attackers_view.show,
-        "How strong it must be": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
+        "How strong a protection must be": lambda known: thresholds((load_results("thresholds") or {"rows": []})["rows"], known),
         "What it costs": render_cost,
         "Over many rounds": rounds_view.show,
         "A proof, computed": proof_view.show,
@@ -102,7 +103,7 @@ def thresholds(rows: Sequence[Cell], known: Catalog) -> None:
     reported = f"{escape(entry.published.words)} " if entry.published else ""
     st.caption(
         f"{reported}Measured here: an attack that guesses and compares (DLG) on an untrained small network (LeNet), with {runs:d} "
-        "pictures (CIFAR-10) at each strength and up to 2 tries. The coloured band goes from the worst to the best picture. The "
+        "pictures (CIFAR-10) at each strength and up to 2 tries. The coloured band goes from the least close guess to the closest. The "
         f"number beside each point says how many pictures are recognizable. The adaptive attacker {knowledge}."
     )
 
@@ -142,7 +143,7 @@ def threshold(rows: Sequence[Cell], known: Catalog) -> go.Figure:
             "tickvals": list(dict.fromkeys(values)),
             "tickformat": "~g",
         },
-        y={"title": "PSNR (dB): higher leaks more"},
+        y={"title": "closeness (PSNR, dB): higher leaks more"},
     )
 
 

@@ -19,11 +19,12 @@ PROMISE = "#666"
 SYMBOLS = ("diamond", "circle", "square", "x")
 ABOUT = (
     "A server that sends the same model in every round of training receives updates of the same pictures each time, "
-    "with new noise. If the noise is zero on average, the average of the updates comes to the gradient in the end. The "
-    "privacy budget (epsilon) of differential privacy accounts for this averaging: the budget grows with every round. "
+    "with new random numbers (noise) added. If the noise is zero on average, the average of the updates comes to the "
+    "gradient in the end. The privacy budget (epsilon) takes this averaging into account: the budget grows with every "
+    "round, and a larger budget promises less. "
     "Each point stands for {pictures} pictures (CIFAR-10) on an untrained small network (LeNet), by the better of "
-    "{attacks} attacks. The numbers beside a point say how many pictures are recognizable. The axis of rounds is "
-    "logarithmic."
+    "{attacks} attacks. The numbers beside a point say how many pictures are recognizable. On the axis of rounds, "
+    "equal distances multiply the number of rounds equally (logarithmic)."
 )
 HOOK = (
     "**Why an attacker can undo {short}.** Instead of each number g of the gradient, {short} sends v = g + C / g. The "
@@ -103,7 +104,7 @@ def over_rounds(selected: Sequence[Curve], known: Catalog) -> go.Figure:
         top=24,
         legend={"orientation": "h", "y": -0.25},
         x={"title": "rounds watched", "type": "log", "tickvals": [cell["rounds"] for cell in selected[0].cells], "tickformat": "d"},
-        y={"title": "PSNR (dB): higher leaks more"},
+        y={"title": "closeness (PSNR, dB): higher leaks more"},
         **({"yaxis2": {**second, "showgrid": False}} if finite else {}),
     )
 

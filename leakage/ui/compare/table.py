@@ -101,8 +101,8 @@ NOTE = (
     "A dash (–) means: not measured, or not defined. The accuracy is that of the named model after a short training "
     "with this protection. The training is the same for all protections. The accuracy is blank if it was not measured, "
     "or if another model is attacked here. With more rounds of training some protections lose less accuracy, see "
-    "“Precomputed results”. The privacy budget (epsilon) is that of differential privacy, at delta 1e-5 or less. It "
-    "holds for one picture or for all pictures of one phone. The sign ∞ means that the privacy budget bounds nothing. "
+    "“Precomputed results”. The privacy budget (epsilon) limits what can be learned about one picture, or about all "
+    "pictures of one phone (differential privacy, at delta 1e-5 or less). The sign ∞ means that the privacy budget bounds nothing. "
     "If the phone does nothing that an attacker could imitate, one run stands for both attackers."
 )
 MATRIX_NOTE = (

@@ -109,8 +109,8 @@ def choose_attackers() -> str:
         key="voices",
         width="stretch",
         help=f"Worst case: the strongest known attackers try every variant, and the result that shows most counts. "
-        f"{DIFFERENCE} "
-        "Both: two runs for each variant by the attack chosen below, or one run if the phone does nothing that an attacker could imitate.",
+        f"{DIFFERENCE} Both means: two runs for each variant by the attack chosen below (naive and adaptive), "
+        "or one run if the phone does nothing that an attacker could imitate.",
     )
 
 
@@ -239,7 +239,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
         key="seeds",
         help="With 3 or 5, every strength is tried with that many random starts (seeds), and the curve shows their mean. With 1 the "
         "chart has only points, and another random start may move a point by decibels. The band shows where the mean over all random "
-        "starts lies, with 95 % confidence, if the values are normally distributed.",
+        "starts probably lies (with 95 % confidence, if the values scatter in a bell curve).",
     )
     variants = []
     for number in re.findall(r"[^,;\s]+", text)[:MOST]:

@@ -19,10 +19,10 @@ LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and
     "the third layer": ("#cc79a7", "triangle-up"),
 }
 STORY = (
-    "A wider network sends more numbers in its gradient, but the attacker has more unknown numbers to find too. One "
-    "small network, with too few equations in its second layer, was made 2 and 4 times as wide, in every layer or in "
-    "one layer. An attack that solves layer after layer (R-GAP) was run on its gradient with a little noise. The error "
-    "of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus "
+    "A wider network sends more numbers in its gradient, but the attacker has more unknown numbers to find too. A network works in layers, "
+    "one after the other. One small network, with too few equations in its second layer, was made 2 and 4 times as wide, in every "
+    "layer or in one layer. An attack that solves one layer after the other (R-GAP) was run on its gradient, with small random "
+    "numbers (noise) added. The error of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus "
     "equations (the index) are far below 0. If a single layer is made wider, too few equations are left somewhere: unknowns minus "
     "equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do not change, more width only "
     "averages noise away. With a hundred times this noise, a third layer 4 times as wide lowers the error from "
@@ -72,7 +72,7 @@ def show() -> None:
         st.plotly_chart(figure(), key="width", config={"displayModeBar": False}, alt="Error against index")
         runs = results["pictures"] * results["draws"]
         st.caption(
-            f"The noise is {float(NOISE):g} of the usual size of the numbers that are sent (root mean square). Each point is the "
-            f"middle result of {runs:d} runs. The network answers yes or no, and "
+            f"The added random numbers (noise) are {float(NOISE):g} of the usual size of the numbers that are sent (root mean square). "
+            f"Each point is the middle result of {runs:d} runs. The network answers yes or no, and "
             "the label of the picture is the opposite of its answer (flipped label)."
         )

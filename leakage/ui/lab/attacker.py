@@ -102,7 +102,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         st.session_state.pop("accomplice", None)
         return None
     options = forms.accomplice_options()
-    titles = {ALONE: "Nobody yet: choose a picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
+    titles = {ALONE: "Not chosen yet: the attacker is alone", **{f"gallery:{item.id}": item.title for item in gallery()}}
     chosen = st.selectbox(
         "The other phone's picture (accomplice)",
         options,
@@ -115,9 +115,9 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
 
 
 def choose_examples() -> bool:
-    """Draw the switch "Has other pictures of every class", and return whether it is on."""
+    """Draw the switch "The attacker has other pictures of every class", and return whether it is on."""
     return st.toggle(
-        "Has other pictures of every class",
+        "The attacker has other pictures of every class",
         key="examples",
         persist_state=forms.KEPT,
         help="If this is on, the attack begins with another picture of the same class instead of a random picture. The attacker reads "
@@ -138,7 +138,8 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         forms.DEFAULT.seed,
         key="seed",
         persist_state=forms.KEPT,
-        help="This number fixes all randomness: the untrained weights, the noise and the first guess.",
+        help="This number fixes all randomness: the numbers (weights) of the untrained model, the random numbers of a protection "
+        "(noise), and the first guess.",
     )
     st.number_input(
         "Time limit (s)",
@@ -154,12 +155,12 @@ def fine(model: Part) -> Literal["none", "running", "exact"]:
         st.session_state.pop("statistics", None)
         return "none"
     chosen = st.selectbox(
-        "Averages of the pictures that the attacker knows (BatchNorm statistics)",
+        "Averages from inside the network that the attacker knows (BatchNorm statistics)",
         STATISTICS,
         format_func=forms.STATISTICS.__getitem__,
         key="statistics",
-        help="Parts of some networks (BatchNorm layers) keep the mean and variance of what they compute from the pictures: a hint at "
-        "what the pictures look like. Only some attacks use this hint. A phone does not send these numbers for its own pictures. "
-        "Choose them to see what would follow if they leaked.",
+        help="Parts of some networks (BatchNorm layers) keep averages (mean and variance) of what they compute from the pictures: a "
+        "hint at what the pictures look like. Only some attacks use this hint. A phone does not send the averages of its own pictures. "
+        "Choose the averages here to see what would follow if they leaked.",
     )
     return chosen or "none"

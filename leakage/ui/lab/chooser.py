@@ -140,7 +140,7 @@ def available(source: str) -> list[Item]:
         raise PictureError(data_set.remedy)
     last = data_set.count() - 1
     st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # the number may come from a larger data set
-    first = st.number_input("Show pictures from number", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
+    first = st.number_input("Number of the first picture shown", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
     return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
 
 
@@ -152,8 +152,8 @@ def uploaded() -> list[Item]:
         ["png", "jpg", "jpeg", "webp"],
         accept_multiple_files=True,
         key=f"files-{number}",
-        help="If a batch has six or more pictures of one kind (faces, digits, scans, other pictures), the line-up compares them with each "
-        "other. The class that you choose for a picture says its kind.",
+        help="If six or more pictures of one update are of one kind (faces, digits, scans, other pictures), the line-up compares these "
+        "pictures with each other. The class that you choose for a picture says its kind.",
     )
     taken = take_picture(f"camera-{number}")
     st.caption(

@@ -82,7 +82,7 @@ def choose_phones(known: Catalog) -> int:
     if not known.aggregations:
         return 1
     return st.select_slider(
-        "Added up with other phones",
+        "Update added up with those of other phones",
         range(1, forms.MAX_PHONES + 1),
         format_func=lambda phones: "no" if phones == 1 else f"of {phones:d} phones",
         key="phones",
@@ -132,8 +132,8 @@ def model_menus(fields: dict[str, Any]) -> None:
         format_func=forms.TASKS.__getitem__,
         key="task",
         help="A model with one output answers yes or no, and the right answer for a picture (its label) can be chosen freely. The "
-        "authors of the attack R-GAP chose the opposite of what the untrained network says. Then one picture fits a gradient; with the "
-        "other label two pictures can fit.",
+        "authors of the attack R-GAP chose the opposite of what the untrained network says. With that label, one picture has "
+        "the gradient that is sent; with the other label, two pictures can have it.",
     )
     if st.session_state["task"] == "classes":
         st.number_input(
@@ -152,9 +152,9 @@ def model_menus(fields: dict[str, Any]) -> None:
             format_func=forms.LOSSES.__getitem__,
             key="loss",
             help="The loss says how wrong the network is about a picture. The phone sends the gradient of the loss, and the attacker "
-            "knows which loss the phone uses. With the logistic and the exponential loss, two pictures can have the same gradient. "
-            "With the hinge loss a gradient fits one picture; but if the network is right by a margin of 1 or more, the gradient is "
-            "zero.",
+            "knows which loss the phone uses. With two kinds of loss (logistic and exponential), two pictures can have the same "
+            "gradient. With the third kind (hinge), a gradient fits one picture; but if the network is clearly right (by a margin of 1 or "
+            "more), the gradient is zero.",
         )
     if has_batch_norm(fields):
         st.selectbox(
@@ -163,8 +163,8 @@ def model_menus(fields: dict[str, Any]) -> None:
             format_func=forms.BATCH_NORM.__getitem__,
             key="batch_norm",
             help="A part of the network (BatchNorm) uses averages over pictures. With stored averages, each picture is processed "
-            "alone. With the averages of this batch, as in training, the pictures influence each other, and the attacker must guess "
-            "the averages too.",
+            "alone. With averages of the pictures in this update, as in training, the pictures influence each other, and the attacker must "
+            "guess the averages too.",
         )
 
 

@@ -62,8 +62,8 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.info(f"This is a training, not an attack: {page}.")
         return
     if runs and runs[0].kind == "rank":
-        page = link(Markdown("see them on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"These are measured ranks of a network, not an attack: {page}.")
+        page = link(Markdown("see the ranks on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
+        st.info(f"This run counted what the equations of a network say (their ranks). It was not an attack: {page}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")

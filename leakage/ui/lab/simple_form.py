@@ -25,7 +25,7 @@ KNOWS = {True: "Knows it", False: "Does not know it"}
 SENDS = {False: "One step", True: "Five local steps"}
 SWITCH = (
     "The simple form has seven choices, and the attack follows from these choices. The expert form has all settings. "
-    "Switching between the forms changes none of the settings. Simple is grey if the simple form does not offer the "
+    "Switching between the forms changes none of the settings. The button Simple is grey if the simple form does not offer the "
     "chosen settings; the reason stands below the switch."
 )
 
@@ -107,7 +107,7 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
         networks = prepared().simple.networks
         _menu("network", "Network", {name: network.title for name, network in networks.items()}, choice, known)
         st.caption(ours(networks[choice.network].about))
-        _menu("local", "Before the phone sends, it takes", SENDS, choice, known)
+        _menu("local", "Training steps of the phone before it sends", SENDS, choice, known)
         _protection(choice, known)
     with forms.card(3, "The attacker"):
         plain = choice.protection == NONE and not choice.local

@@ -34,7 +34,7 @@ def button(run: Run, experiment: Experiment, known: Catalog) -> None:
         strongest = worst_case.strongest_attacks(experiment, known)[:MAX_ATTACKERS]
     if len(strongest) < 2 or (end and end.verdict and end.verdict.word == RECOGNIZABLE):
         return
-    label = f"… the strongest known attackers: {len(strongest)} runs?"
+    label = f"… the strongest known attackers try ({len(strongest)} runs)?"
     if st.button(label, help=ABOUT, icon=":material/bolt:", key=f"strongest-{run.id}"):
         try:
             ids = service().submit_all(strongest, owner(), uploads=uploads_of(experiment.pictures))

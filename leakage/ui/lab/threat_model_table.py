@@ -16,7 +16,7 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
     "event": ("In the attack's own words", ""),
-    "alpha": ("The model between the two (surrogate; 0: as sent out, 1: as it came back)", "alpha "),
+    "alpha": ("The attacker's own model, between the model sent out (0) and the model that came back (1)", "alpha "),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
@@ -76,7 +76,10 @@ def _privacy(bound: PrivacyBound) -> str:
     """Return epsilon and delta in words, with the client and the number of uses that they hold for."""
     size = f"epsilon {epsilon_words(epsilon_of_json(bound.value))}{' (none below 200)' if bound.value is None else ''}"
     uses = counted(bound.times, "use")
-    scope = f"for {bound.whom}, in {uses} by this client; no sampling is assumed, and a whole training is not covered"
+    scope = (
+        f"for {bound.whom}, in {uses} by this phone; it is not assumed that pictures are drawn at random, and a whole training is not "
+        "covered"
+    )
     return f"{size} at delta {bound.delta:g}: {scope}"
 
 
@@ -108,11 +111,11 @@ def score_rows(scores: FrameScores) -> list[Row]:
         rows.append(("measured", "Rank in the line-up (middle value)", f"by {', '.join(medians)}"))
     if scores.registered_psnr is not None and scores.psnr is not None:
         rows.append(
-            ("measured", "Closeness (PSNR) after the best shift", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
+            ("measured", "Closeness (PSNR) if shifted to fit best", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
         )
     if scores.rmse255 is not None and scores.psnr_adadefense is not None:
-        root = f"MSE {scores.rmse255:.2f} (its square root, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"
-        rows.append(("measured", "In AdaDefense's units", root))
+        root = f"{scores.rmse255:.2f} (root of MSE, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"
+        rows.append(("measured", "Error as AdaDefense's authors compute it", root))
     return rows
 
 

@@ -20,7 +20,7 @@ from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.training import under_way
 
 HELP = (
-    "The attacker trains a network that turns what phones send back into pictures (Learning to Invert). This network sees thousands "
+    "The attacker trains a network that turns the updates of phones into pictures (Learning to Invert). This network sees thousands "
     "of other pictures, each with the update that the chosen protection makes of it. The model on the phones stays untrained. "
     "Afterwards the lab can attack with this network."
 )
@@ -39,7 +39,7 @@ def title(task: InverterTraining, known: Catalog) -> str:
         return entry.short if (entry := known.of(kind).find(id)) else id
 
     behind = " and ".join(name("defense", part.id) for part in task.defenses) or "no protection"
-    return f"Attacker trained to undo {name('model', task.model.id)} behind {behind}, on {TITLES[task.data]}"
+    return f"Attacker trained to turn updates of {name('model', task.model.id)} ({behind}) into pictures, on {TITLES[task.data]}"
 
 
 def ask(training: Training | None) -> None:
@@ -50,7 +50,7 @@ def ask(training: Training | None) -> None:
             settings are not valid.
     """
     recipes = prepared().training.attackers
-    chosen = st.selectbox("Train an attacker's network as", recipes, key="attacker-recipe", help=RECIPES)
+    chosen = st.selectbox("Size of the attacker's network", recipes, key="attacker-recipe", help=RECIPES)
     data = training.data if training and training.data != "digits" else None
     if training and not data:
         st.caption(
@@ -70,7 +70,7 @@ def render(run: Run) -> None:
     if known:
         st.caption(escape(title(task, known)))
     done = progress[-1].done if progress else 0
-    standing = f"Epoch {done:.0f} of {task.epochs}" if progress else "Computing what the phone sends of each picture"
+    standing = f"Pass {done:.0f} of {task.epochs} through the pictures" if progress else "Computing what the phone sends of each picture"
     st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else standing)))
     values = [(event.done, event.loss) for event in progress if event.loss and event.done]
     if values:
@@ -83,7 +83,7 @@ def render(run: Run) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         under_way.stop_button(run)
         if end and (card := inverters().get(end.inverter or "")):
-            st.link_button("Attack with it in the lab", lab_link(card), icon=":material/science:", type="primary")
+            st.link_button("Attack with this network in the lab", lab_link(card), icon=":material/science:", type="primary")
 
 
 def headline(run: Run, end: InverterEnd | None) -> str:
@@ -122,7 +122,7 @@ def shelf(known: Catalog) -> None:
         weights = f"trained ({card.checkpoint})" if card.checkpoint else f"untrained, seed {card.seed}"
         sentence = f"({weights}): {reached}; the average picture, made without any update, {decibels(card.mse_mean):.1f} dB."
         classes = ", ".join(f"{label}: {decibels(mse):.1f}" for label, mse in enumerate(card.mse_of_class) if mse > 0)
-        details = f"By class, in dB: {classes}. Trained in {duration(card.seconds)}."
+        details = f"Closeness by class, in dB: {classes}. Trained in {duration(card.seconds)}."
         name = title(InverterTraining.model_validate(card.training), known)
         st.markdown(f"- **{escape(name)}** {escape(sentence)} {link(Markdown('Attack with it'), lab_link(card))}", help=escape(details))
 

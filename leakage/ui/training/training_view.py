@@ -112,7 +112,7 @@ def actions(run: Run) -> None:
             explanation = "The training continues from the last full round, with the same settings."
             st.button("Go on", on_click=go_on, args=(run,), icon=":material/play_arrow:", help=explanation)
         if name:
-            st.link_button("Attack it in the lab", lab_link(name), icon=":material/science:", type="primary")
+            st.link_button("Attack this model in the lab", lab_link(name), icon=":material/science:", type="primary")
         st.link_button("Curves (CSV)", f"{base()}/api/runs/{run.id}/curves.csv", icon=":material/download:", type="tertiary")
 
 
