@@ -22,11 +22,11 @@ STORY = (
     "A wider network sends more numbers in its gradient, but the attacker has more unknown numbers to find too. A network works in layers, "
     "one after the other. One small network, with too few equations in its second layer, was made 2 and 4 times as wide, in every "
     "layer or in one layer. An attack that solves one layer after the other (R-GAP) was run on its gradient, with small random "
-    "numbers (noise) added. The error of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus "
-    "equations (the index) are far below 0. If a single layer is made wider, too few equations are left somewhere: unknowns minus "
-    "equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do not change, more width only "
-    "averages noise away. With a hundred times this noise, a third layer 4 times as wide lowers the error from "
-    "{narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
+    "numbers (noise) added. The error of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. "
+    "Then unknowns minus equations (the index) are far below 0. If a single layer is made wider, too few equations are left "
+    "somewhere: unknowns minus equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do "
+    "not change, more width only averages noise away. With a hundred times this noise, a third layer 4 times as wide lowers the "
+    "error from {narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
 )
 
 
