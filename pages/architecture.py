@@ -35,7 +35,7 @@ def answer(given: editor.Given) -> None:
         if analysis.critical:
             decided = f"decided by **{escape(layer_phrase(analysis.critical, steps))}**"
             st.markdown(f"**Unknowns minus equations (RA-i): {analysis.index:,}**, {decided} · [The paper]({counts.PAPER})", help=INDEX)
-        st.caption(f"The attack R-GAP, which solves one layer after the other: {escape(conclusion.recursion)}.")
+        st.caption(f"Would the attack R-GAP, which solves one layer after the other, succeed? Answer: {escape(conclusion.recursion)}.")
         rank_view.render_gradient(analysis, view)
         verify.render_offer(given, conclusion)
     st.html(counts.legend())

@@ -30,7 +30,7 @@ def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     with forms.card(2, "The private pictures"):
         items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")
         size, channels = choose_shape(items)
-    with forms.card(3, "Equal in all variants"):
+    with forms.card(3, "What all variants share"):
         with st.expander("The phone: its model, its training, what it sends", icon=":material/smartphone:"):
             setting = choose_setting(known, len(pictures), without=variants.set_apart())
         attack, granted = variants.choose_attack(known, setting.model)
@@ -72,7 +72,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             )
     with st.popover("Load a saved comparison", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
-        file = st.file_uploader("A saved file: comparison.json, or the report of one", ["json", "html"], key=f"comparison-{number}")
+        file = st.file_uploader("Saved file: comparison.json, or the report of a comparison", ["json", "html"], key=f"comparison-{number}")
         st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
     if refused := st.session_state.pop("refused", ""):
         st.error(escape(refused))
@@ -84,7 +84,7 @@ def estimate(experiments: list[Experiment]) -> str:
     runs = f"{len(experiments)} runs"
     known = [estimate for estimate in seconds if estimate is not None]
     if len(known) < len(seconds):
-        return f"{runs}; how long this model takes is not known yet"
+        return f"{runs}; how long they take is not known yet"
     slots = service().slots
     return f"{runs}, {about(max(sum(known) / slots, *known))}, {slots} at a time"
 

@@ -49,7 +49,7 @@ def settings(known: Catalog) -> Experiment | None:
 
 def start(experiment: Experiment | None, known: Catalog) -> None:
     """Draw the Run button with its estimate; queue the experiment when Run or a what-if was pressed."""
-    seconds, sentence = None, "How long this model takes is not known yet" if experiment else "Choose a picture first"
+    seconds, sentence = None, "How long a run with this model takes is not known yet" if experiment else "Choose a picture first"
     with st.container(key="run-bar", gap="small"):
         try:
             seconds = service().estimate(experiment.resolve(known)) if experiment else None

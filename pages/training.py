@@ -20,7 +20,7 @@ DATA: dict[Data, str] = {
     "cifar10": "Animals and vehicles, 32 px, colour.",
 }
 SPLITS: dict[Literal["iid", "shards"], str] = {"iid": "At random", "shards": "Pictures of about two classes on each phone"}
-OPTIMISERS = {"sgd": "Steps that partly repeat the step before (SGD with momentum)", "adam": "Adam"}
+OPTIMISERS = {"sgd": "Training steps that partly repeat the step before (SGD with momentum)", "adam": "Adam"}
 SCHEDULES = ("cosine", "steps", "constant")
 DEFAULT = Training()
 SMALL_BATCH = 16  # for the few digits that ship with the program: an epoch then has 94 steps
@@ -98,7 +98,7 @@ def fine_settings(data: str) -> dict[str, Any]:
             ),
             "batch": st.number_input("Batch size", 1, 1024, SMALL_BATCH if data == "digits" else DEFAULT.batch, key=f"batch-{data}"),
             "server_rate": st.number_input(
-                "Step size of the server",
+                "How far the server moves the model (step size)",
                 0.0001,
                 10.0,
                 1.0,

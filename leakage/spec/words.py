@@ -53,7 +53,7 @@ STATISTICS = {
     "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
 }
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
-KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know it (naive)"}  # the same attackers in a menu
+KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know the protection (naive)"}  # the same attackers in a menu
 # A menu lists plug-ins by these groups, in which titles begin alike. Other titles come last.
 GROUPS = {
     "attack": ("Guess and compare", "Solve", "Ask"),

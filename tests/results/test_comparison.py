@@ -202,7 +202,7 @@ def test_naive_and_adaptive_share_a_title_and_the_attacker_is_told(known: Catalo
     both = [PRUNED, PRUNED.model_copy(update={"assume": NAIVE})]
     assert titles([PLAIN, *both], known) == ["no protection", "Pruning 0.9", "Pruning 0.9"]
     apart, alike = differs(both, known)
-    assert apart == ["The attacker: knows the protection (adaptive); does not know it (naive)"]
+    assert apart == ["The attacker: knows the protection (adaptive); does not know the protection (naive)"]
     assert {"The protection: Pruning 0.9", "The seed: 1", "The pictures: Astronaut"} <= set(alike)
     assert any(line.startswith("The attack: Guess and compare by direction (Inverting Gradients)") and "steps 20" in line for line in alike)
 

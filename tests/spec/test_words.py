@@ -29,7 +29,7 @@ def test_every_value_of_a_choice_has_words_and_no_other(model: Any, field: str, 
 
 def test_menus_offer_these_words() -> None:
     assert list(forms.TASKS.values()) == [said.menu for said in words.TASKS.values()]
-    assert forms.ADAPTIVE == {"true": "Knows the protection (adaptive)", "false": "Does not know it (naive)"}
+    assert forms.ADAPTIVE == {"true": "Knows the protection (adaptive)", "false": "Does not know the protection (naive)"}
 
 
 @pytest.mark.long

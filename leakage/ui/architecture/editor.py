@@ -121,8 +121,8 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
         return first
     with st.popover("How blocks of layers are counted", icon=":material/tune:"):
         explanation = (
-            "The paper does not say how it counts a block of layers that halves the size of the picture. The second choice gives the "
-            "numbers that the paper prints for one network (ResNet18)."
+            "The paper on these counts does not say how it counts a block of layers that halves the size of the picture. The "
+            "second choice gives the numbers that the paper prints for one network (ResNet18)."
         )
         name = "Weights counted in a block of layers that halves the size of the picture"
         chosen = st.radio(name, CONVENTIONS, format_func=CONVENTION_NAMES.__getitem__, key=key("convention"), help=explanation)

@@ -25,7 +25,7 @@ HINGE = (
     "With the error function called hinge loss no two pictures have the same gradient. But if the network is right "
     "about a picture by a margin of 1 or more, the phone sends nothing but zeros."
 )
-HELP = "A number, c, that the attacker computes from the received gradient. It leads to how clearly the network is right about the picture."
+HELP = "A number, c, that the attacker computes from the received gradient. From c follows how clearly the network is right."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:

@@ -150,7 +150,7 @@ def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
         status = f"Measuring the whole gradient, {movement.done:,} of {movement.directions:,} ways to change the picture"
     elif turns:
         last = turns[-1]
-        done, status = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, {last.number} of {last.layers}"
+        done, status = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, layer {last.number} of {last.layers}"
     st.progress(done, text=escape(status))
     if service().may_cancel(run_id, owner()):
         st.button("Stop", on_click=service().cancel, args=(run_id, owner()), icon=":material/stop:", key="stop-ranks")

@@ -32,7 +32,7 @@ SKETCHED = (
     "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and the measured "
     "numbers (singular values) are right within a factor of two."
 )
-TRIED = "For so large a picture only {} random changes were tried: the true counts and the true condition are at least as large."
+TRIED = "For so large a picture only {} random changes were tried: the true counts and condition are at least as large as those stated."
 PROTECTIVE = (
     "**Protective of {} of {} ways to change this picture**: single layers lack equations, and the whole gradient has too few of them."
 )

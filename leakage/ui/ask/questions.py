@@ -55,7 +55,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         faces = st.container()
     with forms.card(2, "How are the updates sent?"):
         called = _segments("called", CALLED, str.capitalize, label="Who takes part?", shown=True)
-        summed = f"Number of {called} in one sum (secure aggregation)"
+        summed = f"Number of {called} whose updates are added up (secure aggregation)"
         clients = _segments("phones", CLIENTS, str, label=summed, shown=True)
         colluding = _colluding(called, clients)
         each = _segments("each", COUNTS, str, label=f"Pictures of each {called[:-1]} in one update", shown=True)

@@ -14,8 +14,8 @@ GLOSSARY = {
     "Local steps": "With several local steps (FedAvg) a phone sends no gradient. It trains for some steps by itself, and sends how "
     "far its weights have moved. An attacker that knows how the phone trains can imitate every step.",
     "Added up with other phones (secure aggregation)": "Several phones mask their updates so that only the sum of all updates is "
-    "readable. To the server the sum looks like the update of one large batch. A sum is harder to take apart, and still no promise for "
-    "any picture in it.",
+    "readable. To the server the sum looks like the update of one phone with many pictures. A sum is harder to take apart, and still "
+    "no promise for any picture in it.",
     "Naive and adaptive": "A naive attacker treats what arrives as a plain gradient. An adaptive attacker knows how the phone trains "
     "and which protection it uses, and imitates both. A protection that stops only the naive attacker protects nobody.",
     "PSNR": "How close two pictures are, dot by dot, in decibels (peak signal-to-noise ratio). A plain grey picture scores about 10 "
@@ -36,7 +36,7 @@ GLOSSARY = {
     "Label": "The class of a picture, for example 'cat'. If the phone has one picture, its label can be read from the "
     "gradient without any search.",
     "Random start (seed)": "The number that fixes all randomness in a run: the model's untrained weights and the attacker's first guess. "
-    "Same seed, same run.",
+    "The same seed gives the same run.",
 }
 
 

@@ -7,7 +7,7 @@ import streamlit as st
 from leakage.data.datasets import BY_HAND, TITLES, datasets
 from leakage.ui.common.markdown import Markdown, escape
 
-LEAD = "These data sets are not on this machine. Its administrator can get them:"
+LEAD = "These data sets are not on this machine, but its administrator can get them:"
 
 
 def missing_sets(names: Sequence[str]) -> list[str]:

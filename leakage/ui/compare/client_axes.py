@@ -31,7 +31,7 @@ LABELS = {
     "rounds": "Rounds watched",
 }
 NOTES = {
-    "steps": "If each training step takes all pictures of the phone, this is the number of training steps before it sends.",
+    "steps": "If each training step takes all pictures of the phone, the phone trains this number of steps before it sends.",
     "rate": "How far one training step on the phone moves the model (local learning rate).",
     "rounds": "In every variant the attack works on the last round of training.",
 }

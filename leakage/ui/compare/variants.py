@@ -88,7 +88,7 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
         index = list(menu).index(first) if first else 0
         stack = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return parse_key(stack, known)
-    label, most = "Protection in all variants, in this order", STACKED - 1
+    label, most = "Protections in all variants, in this order", STACKED - 1
     picked = st.multiselect(label, menu, format_func=menu.__getitem__, key=key, max_selections=most)
     return tuple(part for stack in picked for part in parse_key(stack, known))
 
@@ -230,7 +230,7 @@ def _strengths(base: Experiment, known: Catalog) -> list[Variant]:
     )
     entry, field = sweeps[swept]
     defaults = ", ".join(f"{value:g}" for value in strength_values(field, (0.01, 0.1, 1, 10), (5, 2, 1, 0.1)))
-    text = st.text_input(f"Values, {field.low:g} to {field.high:g}", defaults, key=f"values.{swept}", help=ours(field.help))
+    text = st.text_input(f"Strengths to try, {field.low:g} to {field.high:g}", defaults, key=f"values.{swept}", help=ours(field.help))
     st.segmented_control(
         "Random starts (seeds)",
         SEEDS,

@@ -33,8 +33,8 @@ def choose_granted(model: Part) -> Assumptions:
             "Knows the labels",
             key="labels_known",
             persist_state=forms.KEPT,
-            help="If this is off, the attacker reads the classes of the pictures from the gradient, or searches for them "
-            "together with the pictures.",
+            help="If this is off, the attacker does not know the classes (labels) of the pictures. It reads the classes from the "
+            "gradient, or searches for the classes together with the pictures.",
         )
         with st.popover(
             "", icon=":material/tune:", help="Random start (seed), time limit, and what else the attacker knows", key="fine-run"
@@ -120,9 +120,9 @@ def choose_examples() -> bool:
         "The attacker has other pictures of every class",
         key="examples",
         persist_state=forms.KEPT,
-        help="If this is on, the attack begins with another picture of the same class instead of a random picture. The attacker reads "
-        "the class from the gradient, or knows it. The first picture is never the private picture. Look at the score of that first "
-        "picture alone: the result of the attack must be better.",
+        help="If this is on, the attack begins with another picture of the class of the private picture. If not, it begins with a "
+        "random picture. The attacker reads the class from the gradient, or knows it. The first picture is never the private picture. "
+        "Look at the score of that first picture alone: the result of the attack must be better.",
     )
 
 

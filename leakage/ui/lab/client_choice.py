@@ -119,8 +119,8 @@ def choose_attacked_round(rounds: int) -> int:
         1,
         rounds,
         key="attacked_round",
-        help="The attacker works on what was sent in this round of training. The rounds before decide the state in which "
-        "the phone begins this round.",
+        help="The attacker works on what was sent in this round of training. The earlier rounds decide with which "
+        "state of the model the phone begins this round.",
     )
 
 

@@ -58,12 +58,12 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         st.warning(f"This run is not here: {gone.why(ids.split(','))}. Below is the recorded run instead.")
         runs = find_shown_runs(recorded)
     if runs and runs[0].kind in ("train", "invert"):
-        page = link(Markdown("watch it on its own page"), f"{base()}/training?run={runs[0].id}")
-        st.info(f"This is a training, not an attack: {page}.")
+        page = link(Markdown("Watch the training on its own page"), f"{base()}/training?run={runs[0].id}")
+        st.info(f"This is a training, not an attack. {page}.")
         return
     if runs and runs[0].kind == "rank":
-        page = link(Markdown("see the ranks on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"This run counted what the equations of a network say (their ranks). It was not an attack: {page}.")
+        page = link(Markdown("See the ranks on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
+        st.info(f"This run counted what the equations of a network say (their ranks). It was not an attack. {page}.")
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")

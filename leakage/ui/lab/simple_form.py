@@ -21,7 +21,7 @@ EXPERT = "expert"  # key in session state and in the address: the page shows all
 DEPTHS = {False: "Simple", True: "Expert"}
 SHARED = (PICKED, "source")  # keys of widgets that are part of both forms
 MAX_BUTTONS = 3  # options in a row of buttons; more become a menu
-KNOWS = {True: "Knows it", False: "Does not know it"}
+KNOWS = {True: "Knows", False: "Does not know"}
 SENDS = {False: "One step", True: "Five local steps"}
 SWITCH = (
     "The simple form has seven choices, and the attack follows from these choices. The expert form has all settings. "
@@ -111,8 +111,8 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
         _protection(choice, known)
     with forms.card(3, "The attacker"):
         plain = choice.protection == NONE and not choice.local
-        about = "The protection" if not choice.local else "How the phone trains" if choice.protection == NONE else "Training and protection"
-        _menu("adaptive", about, KNOWS, choice, known, disabled=plain)
+        about = "the protection" if not choice.local else "how the phone trains" if choice.protection == NONE else "training and protection"
+        _menu("adaptive", f"Does the attacker know {about}?", KNOWS, choice, known, disabled=plain)
         if plain:
             st.caption("Without a protection there is nothing for the attacker to know about it.")
     return _experiment(known, pictures) if pictures else None

@@ -108,10 +108,10 @@ def score_rows(scores: FrameScores) -> list[Row]:
     ranks = {"pixels": without_none(scores.rank_pixel), "SSIM": without_none(scores.rank_ssim), "LPIPS": without_none(scores.rank_lpips)}
     medians = [f"{distance} {median(values):g}" for distance, values in ranks.items() if values]
     if medians:
-        rows.append(("measured", "Rank in the line-up (middle value)", f"by {', '.join(medians)}"))
+        rows.append(("measured", "Place in the line-up (middle value)", f"by {', '.join(medians)}"))
     if scores.registered_psnr is not None and scores.psnr is not None:
         rows.append(
-            ("measured", "Closeness (PSNR) if shifted to fit best", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
+            ("measured", "Closeness (PSNR), guess shifted to fit", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
         )
     if scores.rmse255 is not None and scores.psnr_adadefense is not None:
         root = f"{scores.rmse255:.2f} (root of MSE, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"

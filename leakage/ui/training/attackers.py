@@ -70,7 +70,7 @@ def render(run: Run) -> None:
     if known:
         st.caption(escape(title(task, known)))
     done = progress[-1].done if progress else 0
-    standing = f"Pass {done:.0f} of {task.epochs} through the pictures" if progress else "Computing what the phone sends of each picture"
+    standing = f"Pass {done:.0f} of {task.epochs} through the pictures" if progress else "Computing what the phone sends for each picture"
     st.progress(min(1.0, done / task.epochs), text=escape(run.message or (f"Finished after {duration(end.seconds)}." if end else standing)))
     values = [(event.done, event.loss) for event in progress if event.loss and event.done]
     if values:
