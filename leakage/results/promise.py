@@ -12,7 +12,7 @@ from leakage.spec.prepared import prepared
 from leakage.spec.question import Question
 from leakage.spec.threat_model import counted
 
-NONE_PROMISED = "None is promised: no epsilon, however many uploads"
+NONE_PROMISED = "No limit on what can be learned is promised (no epsilon), however many uploads"
 NO_USE = "no useful promise"
 ODDS = "What arrives can multiply the odds that it was there by up to"
 ONE_PICTURE = "one picture, present or absent"

@@ -18,7 +18,7 @@ MEANS_SOME = (
     "The picture was changed at random in {} ways, and every change altered the gradient: no change was found that the gradient hides."
 )
 MEANS_SHORT = (
-    "There are {} independent ways to change this picture a little that leave the gradient the same (for small changes, to seven "
+    "There are {} independent ways to change this picture that leave the gradient the same (for small changes, to seven "
     "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
@@ -29,7 +29,7 @@ LIMITS = (
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
-    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them, and the measured "
+    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them. The measured "
     "numbers (singular values) are right within a factor of two."
 )
 TRIED = "For so large a picture only {} random changes were tried: the true counts and condition are at least as large as those stated."

@@ -13,20 +13,28 @@ OURS, PAPER, SENT = "#0072b2", "#d55e00", "#009e73"  # Okabe-Ito
 REACH, POINTS, STEEP = 2.0, 200, 4.0  # range of the gradient to either side; points on each side; values beyond it are not drawn
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ABOUT = (
-    r"A phone with the protection AdaDefense (Hu et al. 2024) sends $\hat m / (V + \varepsilon)$, Adam's step, in place "
-    "of the gradient $g$. The authors of AdaDefense argue in equations 6 to 17 that $g$ cannot be computed from this "
-    r"step. They set $V = \alpha g$, and obtain a derivative that depends on $m$, a number that only the phone knows. "
-    "Here each claim of the authors is computed for one entry of a gradient, by the formula itself. Their proof bounds "
-    "nothing: **in the Lab, the attacker that knows AdaDefense solves the same formula for $g$**."
+    "The protection AdaDefense (of Hu and others, 2024) makes a phone send other numbers in place of its gradient. For each number $g$ "
+    r"of the gradient the phone sends $\hat m / (V + \varepsilon)$, a training step of the method Adam. The authors of AdaDefense argue "
+    r"in equations 6 to 17 that $g$ cannot be computed from this step. They set $V = \alpha g$, and obtain a derivative (how fast the "
+    "sent number changes with $g$). It depends on $m$, a number that only the phone knows. Here each claim of the authors is computed "
+    "for one number of a gradient, by the formula itself. Their proof bounds nothing: **in the Lab, the attacker that knows AdaDefense "
+    "solves the same formula for $g$**."
 )
-FIRST = r"""**a. $V / |g|$ is 1 in every round** if the gradient does not change: bias correction is made for this case. The appendix
-prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. There it assumes that $v$ is $g^2$ already,
-and corrects it once more. That rule would give 31.6 in round 1."""
-SECOND = r"""**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in its place, equation 17 changes its sign wherever
-$g$ is negative."""
-THIRD = r"""**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But for an unchanged
-gradient the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round 1000. In round 1, $m$ is 0:
-both derivatives are 0 (up to $\varepsilon$), and the phone sends the sign of $g$: a derivative of 0 hides the size and shows the sign."""
+FIRST = (
+    "**a. $V / |g|$ is 1 in every round** if the gradient does not change: a part of Adam (bias correction) is made for this case. The "
+    r"appendix of the paper prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. There it "
+    "assumes that $v$ is $g^2$ already, and corrects $v$ once more. Such a second correction would give 31.6 in round 1."
+)
+SECOND = (
+    r"**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in place of $\alpha g$, equation 17 changes its sign "
+    "wherever $g$ is negative."
+)
+THIRD = (
+    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But for an unchanged "
+    r"gradient the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round 1000. In round 1, $m$ "
+    r"is 0: both derivatives are 0 (up to $\varepsilon$), and the phone sends the sign of $g$. A derivative of 0 hides the size of $g$ "
+    "and shows its sign."
+)
 
 
 def show(_known: Catalog) -> None:
@@ -34,7 +42,7 @@ def show(_known: Catalog) -> None:
     st.markdown(ABOUT)
     left, right = st.columns(2, vertical_alignment="bottom")
     number = left.segmented_control(
-        "Round (the three that the paper mentions)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
+        "Round of training (the three that the paper mentions)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
     )
     before = right.slider("Gradient in all earlier rounds", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
     entry = GradientEntry(number, before)
