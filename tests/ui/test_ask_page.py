@@ -148,7 +148,7 @@ def test_what_a_strength_promises_follows_the_strength(visit: Open, door: Servic
     assert "epsilon 4.4 for one upload" in strong
     assert "no useful promise" not in strong
     noise = words(visit(PAGE, protection="gaussian_noise"))
-    assert "Differential privacy: none is promised" in noise
+    assert "Differential privacy: no limit on what can be learned is promised" in noise
 
 
 def test_equal_runs_that_are_stored_are_called_so(visit: Open, door: Service) -> None:

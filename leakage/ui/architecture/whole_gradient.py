@@ -18,7 +18,7 @@ MEANS_SOME = (
     "The picture was changed at random in {} ways, and every change altered the gradient: no change was found that the gradient hides."
 )
 MEANS_SHORT = (
-    "There are {} independent ways to change this picture that leave the gradient the same (for small changes, to seven "
+    "There are {} independent ways to change this picture a little that leave the gradient the same (to seven "
     "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
