@@ -68,7 +68,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             st.toggle(
                 "Compute again",
                 key="anew",
-                help="If this is off, an earlier run with the same settings and the same random start (seed) is shown.",
+                help="If “Compute again” is off, an earlier run with the same settings and the same random start (seed) is shown.",
             )
     with st.popover("Load a saved comparison", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)

@@ -42,8 +42,8 @@ EPSILONS = {  # heading of a column -> its explanation; in the order of `Cost.ep
     ),
     f"{BUDGET} of what was sent, not sampled": (
         "A bound on what this phone's uploads can show about one picture, or about all its pictures if the threat model says so "
-        "(differential privacy). It covers one upload, or the uploads of all rounds that the attacker watched; no sampling is assumed. "
-        "The sign ∞ means that it bounds nothing."
+        "(differential privacy). It covers one upload, or the uploads of all rounds that the attacker watched; it is not "
+        "assumed that pictures were drawn at random. The sign ∞ means that it bounds nothing."
     ),
 }
 

@@ -47,9 +47,10 @@ OTHER_TRAINING = (
 )
 BOUND = (
     "The privacy budget (epsilon) bounds what an attacker can learn about one picture, or about all pictures of a phone where the "
-    "protection says so, at delta 1e-5 or less. The budget of what was sent holds for these settings and says nothing of other rounds; no "
-    "sampling is assumed. The budget of the training is stated as it was trained (every picture once in each pass), and as it would be if "
-    "every batch were drawn at random, which no training here does. ∞: no noise, or above 200, where a number says nothing."
+    "protection says so, at delta 1e-5 or less. The budget of what was sent holds for these settings and says nothing of other rounds; it "
+    "is not assumed that pictures were drawn at random. The budget of the training is stated as it was trained (every picture once in "
+    "each pass), and as it would be if every batch were drawn at random, which no training here does. ∞: no noise, or above 200, where a "
+    "number says nothing."
 )
 
 

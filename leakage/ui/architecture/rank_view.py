@@ -103,7 +103,7 @@ def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
     if not task.directions:
         st.caption(TOO_LARGE)
     if too_large_names := [names[layer.name] for layer in layers if too_large(layer)]:
-        st.caption(f"Too large to be measured here: {escape(', '.join(too_large_names))}.")
+        st.caption(f"These layers are too large to be measured here: {escape(', '.join(too_large_names))}.")
     for row in analysis.rows:
         if row.measured is not None and row.rank not in (None, row.measured):
             difference = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"

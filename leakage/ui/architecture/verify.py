@@ -169,7 +169,7 @@ def titles(runs: Runs) -> list[str]:
 
 def summary(runs: Runs, verdict: Verdict) -> Markdown:
     """Return what the counts of equations predict and what the attacks reached, in a few lines, with the attacks' assumptions."""
-    results = [] if len(runs) > 1 else ["R-GAP does not apply"]
+    results = [] if len(runs) > 1 else ["The attack R-GAP does not apply"]
     for (run, _), title in zip(runs, titles(runs), strict=True):
         end = run.outcome(AttackEnd)
         facts = [f"{end.scores.psnr:.1f} dB"] if end and end.scores.psnr is not None else []

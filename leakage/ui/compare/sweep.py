@@ -78,7 +78,7 @@ def why_points(experiments: Sequence[Experiment]) -> str:
     seeds = len({experiment.seed for experiment in experiments})
     if seeds >= FEWEST:
         return ""
-    reason = f"The points are of {seeds_words([seeds])}, without a line: another random start (seed) may move each point by decibels."
+    reason = f"The chart has points of {seeds_words([seeds])}, without a line: another random start (seed) may move each point by decibels."
     return f"{reason} From {FEWEST} random starts (seeds) on, the chart has a line with its range of error."
 
 
