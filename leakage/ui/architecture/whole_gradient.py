@@ -22,7 +22,7 @@ MEANS_SHORT = (
     "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured with the picture of the astronaut, on an untrained network (activation LeakyReLU), in precise numbers (64 bits). The "
+    "Measured with the picture of the astronaut, on an untrained network (activation: LeakyReLU, how its units react), in 64 bits. The "
     "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If units of the network "
     "switch on and off (ReLU), the rank holds while no unit switches. A large condition number means that random numbers added to "
     "the gradient (noise) hide some changes of the picture. If the gradient shows all "

@@ -60,7 +60,7 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
         colluding = _colluding(called, clients)
         each = _segments("each", COUNTS, str, label=f"Pictures of each {called[:-1]} in one update", shown=True)
         steps = st.radio(
-            escape(f"What a {called[:-1]} does before it sends"),
+            escape(f"What a {called[:-1]} does before it sends an update"),
             list(STEPS),
             format_func=STEPS.__getitem__,
             key=KEYS["steps"],
