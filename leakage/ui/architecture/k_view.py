@@ -22,8 +22,8 @@ STORY = (
     "**twice**, two different pictures (twins) have the same gradient."
 )
 HINGE = (
-    "With the error function called hinge loss no two pictures have the same gradient. But if the network is right "
-    "about a picture by a margin of 1 or more, the phone sends nothing but zeros."
+    "If the model's error is computed by the rule called hinge loss, no two pictures have the same gradient, except pictures about which "
+    "the network is right by a margin of 1 or more: for these pictures the phone sends nothing but zeros."
 )
 HELP = "A number, c, that the attacker computes from the received gradient. From c follows how clearly the network is right."
 

@@ -22,15 +22,15 @@ MEANS_SHORT = (
     "digits): an attacker has to guess there. The other {} ways change the gradient, and may be enough to recognize the picture."
 )
 LIMITS = (
-    "Measured with the picture of the astronaut, on an untrained network (activation: LeakyReLU, how its units react), in 64 bits. The "
+    "The rank was measured with the picture of the astronaut, on an untrained network (with LeakyReLU), with exact numbers (64 bits). The "
     "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If units of the network "
     "switch on and off (ReLU), the rank holds while no unit switches. A large condition number means that random numbers added to "
     "the gradient (noise) hide some changes of the picture. If the gradient shows all "
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
-    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them. The measured "
-    "numbers (singular values) are right within a factor of two."
+    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them. How strongly each "
+    "change of the picture shows (its singular value) may be half or twice the stated number."
 )
 TRIED = "For so large a picture only {} random changes were tried: the true counts and condition are at least as large as those stated."
 PROTECTIVE = (
