@@ -27,8 +27,8 @@ SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigm
 MAX_SECONDS = 180
 WHY = (
     "An attack that guesses and compares (DLG) needs a network that reacts smoothly to its picture. But through many smooth layers "
-    "hardly any gradient gets through. On networks of many layers, an attack that compares angles (Inverting Gradients) finds more, "
-    "with units that react less smoothly (LeakyReLU)."
+    "hardly any gradient gets through. On networks of many layers, another attack finds more: it compares the "
+    "directions of two gradients (Inverting Gradients), on a network that reacts less smoothly (LeakyReLU)."
 )
 ABOUT = (
     "Runs two attacks on this network with random weights: one solves equations (R-GAP), the other guesses and "

@@ -64,7 +64,7 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     note = (
         ""
         if protocol == base.protocol
-        else f" Here phones send in another way ({known.protocols.get(protocol.id).title}): the way chosen below has no training steps "
+        else f" Here phones use {known.protocols.get(protocol.id).title}, because the method chosen below has no training steps "
         "on the phone."
     )
     st.caption(escape(NOTES[about] + note))

@@ -168,8 +168,8 @@ def uploaded() -> list[Item]:
     if kept:
         runs = link(Markdown("Your runs"), f"{base()}/runs")
         st.caption(
-            f"Note the code of a picture: on the page {runs} it deletes the picture and its runs, from any browser. This helps if your "
-            "browser has lost its cookie. The code is shown here only, and never again."
+            f"Note the code of a picture. With the code you can delete the picture and its runs on the page {runs}, in another "
+            "browser too. This helps if your browser has lost its cookie. The code is shown here only, and never again."
         )
     return [_upload(name) for name in kept]
 

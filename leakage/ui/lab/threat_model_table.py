@@ -16,7 +16,7 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
     "event": ("In the attack's own words", ""),
-    "alpha": ("The attacker's own model, between the model sent out (0) and the model that came back (1)", "alpha "),
+    "alpha": ("The attacker's own model, a mixture: 0 is the model sent out, 1 the model that came back", "alpha "),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
