@@ -131,7 +131,7 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="A model with one output answers yes or no, and the experiment decides which answer counts as right for a picture (its label). "
+        help="A model with one output answers yes or no, and the experiment decides which answer is right for a picture (its label). "
         "The authors of the attack R-GAP chose the opposite of what the untrained network says. With that label, one picture has "
         "the gradient that is sent; with the other label, two pictures can have it.",
     )
