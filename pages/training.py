@@ -63,7 +63,7 @@ def settings(known: Catalog) -> Training | None:
                 format_func=SPLITS.__getitem__,
                 key="split",
             )
-            local_epochs = st.number_input("Passes over the pictures on each phone in a round (epochs)", 1, 20, 1, key="local_epochs")
+            local_epochs = st.number_input("How often a phone goes through its pictures in a round (epochs)", 1, 20, 1, key="local_epochs")
         fine = fine_settings(data)
     with st.container(border=True, gap="small", key="step-4"):
         st.markdown("**4 · Protection**")

@@ -223,7 +223,7 @@ def test_every_cell_of_the_shipped_table_that_knowing_makes_worse_has_its_reason
                 assert ("below" in one) == loses, (line.title, attack, who)
                 if loses:
                     worse += 1
-                    sentence = f"Less than the naive attacker: {one['below']}."
+                    sentence = f"This attacker comes less close than the naive attacker: {one['below']}."
                     assert describe(one, CATALOG).endswith(sentence)
                     assert any(words.endswith(sentence) for words in in_words(line, CATALOG))
                     assert sentence in html.unescape(matrix_table([line], CATALOG))

@@ -53,7 +53,7 @@ def sentences(row: LayerCount, name: str) -> str:
     else:
         lines[-1] += f", and {row.v:,} are handed on." if row.v else "."
     if not row.counted:
-        lines.append("In a layer of this kind (fully connected), the gradient holds everything that enters it.")
+        lines.append("The gradient of a layer of this kind (fully connected) holds everything that enters the layer.")
     elif row.deficiency:
         lines.append(f"By themselves the equations of this layer determine {row.known:,} unknowns: {row.deficiency:,} unknowns stay open.")
     elif open_unknowns(row):

@@ -119,7 +119,7 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
     first: Convention = CONVENTIONS[0]
     if not any(isinstance(step, Block) and step.skip and step.stride > 1 for step in steps):
         return first
-    with st.popover("How blocks of layers are counted", icon=":material/tune:"):
+    with st.popover("How the weights in blocks of layers are counted", icon=":material/tune:"):
         explanation = (
             "The paper on these counts does not say how it counts a block of layers that halves the size of the picture. The "
             "second choice gives the numbers that the paper prints for one network (ResNet18)."

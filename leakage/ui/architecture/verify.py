@@ -26,8 +26,8 @@ ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
 WHY = (
-    "An attack that guesses and compares (DLG) needs a network that reacts smoothly to its picture. But through many smooth layers "
-    "hardly any gradient gets through. On networks of many layers, another attack finds more: it compares the "
+    "An attack that guesses and compares (DLG) needs a network that reacts smoothly to its picture. But if many layers are "
+    "smooth, the numbers that the first of them send are almost 0. On networks of many layers, another attack finds more: it compares the "
     "directions of two gradients (Inverting Gradients), on a network that reacts less smoothly (LeakyReLU)."
 )
 ABOUT = (
@@ -44,7 +44,9 @@ def render_offer(given: Given, verdict: Verdict) -> None:
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Verify: attack this network", on_click=start, args=(given,), icon=":material/play_arrow:", type="primary", help=ABOUT)
-        with st.popover("", icon=":material/tune:", help="Picture, attack, and how the network's units react (activation)"):
+        with st.popover(
+            "", icon=":material/tune:", help="Picture, attack, and how the small parts (units) of the network react (activation)"
+        ):
             settings(given)
     if refused := st.session_state.pop(key("refused"), ""):
         st.error(escape(refused))

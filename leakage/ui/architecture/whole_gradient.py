@@ -23,16 +23,19 @@ MEANS_SHORT = (
 )
 LIMITS = (
     "The rank was measured with the picture of the astronaut, on an untrained network (with LeakyReLU), with exact numbers (64 bits). The "
-    "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If units of the network "
-    "switch on and off (ReLU), the rank holds while no unit switches. A large condition number means that random numbers added to "
-    "the gradient (noise) hide some changes of the picture. If the gradient shows all "
+    "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If small parts of the "
+    "network (units) switch on and off (ReLU), the rank stays the same while no unit switches. A large condition "
+    "number means that random numbers added to the gradient (noise) hide some changes of the picture. If the gradient shows all "
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
     "The gradient has too many numbers to keep them all: the rank was measured on random sums of them. How strongly each "
     "change of the picture shows (its singular value) may be half or twice the stated number."
 )
-TRIED = "For so large a picture only {} random changes were tried: the true counts and condition are at least as large as those stated."
+TRIED = (
+    "For so large a picture only {} random changes were tried: the true number of shown changes, and the true condition number, are at "
+    "least as large as stated."
+)
 PROTECTIVE = (
     "**Protective of {} of {} ways to change this picture**: single layers lack equations, and the whole gradient has too few of them."
 )
@@ -42,8 +45,8 @@ NOT_PROTECTIVE = (
 HELP = (
     "Rank: how many independent changes of the picture the gradient shows (singular values of d(gradient)/d(picture) above 10⁻⁷ of "
     "the largest). Condition: how much stronger the gradient shows the clearest of these changes than the faintest. Noise means that "
-    "random numbers were added to the gradient, together as large as stated. A change as large as from black to white in one pixel "
-    "counts if it moves the gradient by more than the noise in one of its numbers."
+    "random numbers were added to the gradient. Together they have the stated share of the gradient's size. A change as large as one "
+    "pixel from black to white stands out if it moves the gradient by more than the noise in one number of the gradient."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 

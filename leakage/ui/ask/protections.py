@@ -58,7 +58,7 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     titles = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     items = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in titles.items()}
-    return {NONE: items.pop(NONE), BY_EPSILON: "By a limit on what can be learned (privacy budget)", **items}
+    return {NONE: items.pop(NONE), BY_EPSILON: "Noise for a chosen limit on what can be learned (privacy budget)", **items}
 
 
 def _with_strength(strength: str, name: str) -> str:

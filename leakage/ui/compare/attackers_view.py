@@ -136,7 +136,7 @@ def describe(cell: Cell, known: Catalog) -> str:
     if "psnr" not in cell:
         return f"{name}: {cell.get('same') or cell.get('absent') or cell.get('refused')}."
     low, high = cell["interval"]
-    comparison = f" Less than the naive attacker: {cell['below']}." if "below" in cell else ""
+    comparison = f" This attacker comes less close than the naive attacker: {cell['below']}." if "below" in cell else ""
     return (
         f"{name}: {cell['psnr']:.1f} dB, SSIM {cell['ssim']:.2f}, {seen_words(cell)} ({100 * low:.0f} to {100 * high:.0f} % with 95 % "
         f"confidence), first of the line-up {100 * cell['identified']:.0f} %, labels found {100 * cell['labels']:.0f} %.{comparison}"

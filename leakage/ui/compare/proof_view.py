@@ -14,11 +14,12 @@ REACH, POINTS, STEEP = 2.0, 200, 4.0  # range of the gradient to either side; po
 ROUNDS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 ABOUT = (
     "The protection AdaDefense (of Hu and others, 2024) makes a phone send other numbers in place of its gradient. For each number $g$ "
-    r"of the gradient the phone sends $\hat m / (V + \varepsilon)$, a training step of the method Adam. The authors of AdaDefense argue "
+    r"of the gradient the phone sends $\hat m / (V + \varepsilon)$, a training step of the method Adam. Here $\hat m$ is an "
+    r"average of $g$ over the rounds, $V$ is the root of an average of $g^2$, and $\varepsilon$ is tiny. The authors of AdaDefense argue "
     r"in equations 6 to 17 that $g$ cannot be computed from this step. They set $V = \alpha g$, and obtain a derivative (how fast the "
-    "sent number changes with $g$). It depends on $m$, a number that only the phone knows. Here each claim of the authors is computed "
-    "for one number of a gradient, by the formula itself. Their proof bounds nothing: **in the Lab, the attacker that knows AdaDefense "
-    "solves the same formula for $g$**."
+    "sent number changes with $g$). It depends on $m$, a number that only the phone knows. Below, three claims of the authors are "
+    "checked for one number of a gradient, with the formula for the sent number. Their proof bounds nothing: **in "
+    "the Lab, the attacker that knows AdaDefense solves the same formula for $g$**."
 )
 FIRST = (
     "**a. $V / |g|$ is 1 in every round** if the gradient does not change: a part of Adam (bias correction) is made for this case. The "
@@ -30,10 +31,11 @@ SECOND = (
     "wherever $g$ is negative."
 )
 THIRD = (
-    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But for an unchanged "
-    r"gradient the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round 1000. In round 1, $m$ "
-    r"is 0: both derivatives are 0 (up to $\varepsilon$), and the phone sends the sign of $g$. A derivative of 0 hides the size of $g$ "
-    "and shows its sign."
+    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But if the gradient does "
+    r"not change from round to round, the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round "
+    r"1000. In round 1, $m$ is 0: the derivative of equation 17 is 0, the true one almost 0 ($\varepsilon$ is tiny), and the phone sends "
+    "the sign of $g$. A derivative of 0 means that the sent number does not change with the size of $g$: the size is hidden, and the "
+    "sign is sent."
 )
 
 
@@ -51,12 +53,17 @@ def show(_known: Catalog) -> None:
         ratio(),
         key="proof-ratio",
         config={"displayModeBar": False},
-        alt="Adam's average V, divided by the size of the gradient, in each round",
+        alt="The number V of the method Adam, divided by the size of the gradient, in each round",
     )
     st.markdown(SECOND)
-    st.plotly_chart(root(entry), key="proof-root", config={"displayModeBar": False}, alt="V against the gradient")
+    st.plotly_chart(root(entry), key="proof-root", config={"displayModeBar": False}, alt="How the number V depends on the gradient")
     st.markdown(THIRD)
-    st.plotly_chart(derivative(entry), key="proof-derivative", config={"displayModeBar": False}, alt="Derivative against the gradient")
+    st.plotly_chart(
+        derivative(entry),
+        key="proof-derivative",
+        config={"displayModeBar": False},
+        alt="How fast the sent number changes with the gradient (derivative)",
+    )
 
 
 def ratio() -> go.Figure:

@@ -53,12 +53,14 @@ def show(known: Catalog) -> None:
     if solved and solved["defense"] == selected[0].defense.id:
         st.markdown(HOOK.format(short=escape(known.defenses.get(solved["defense"]).short), kept=int(solved["hook"]["kept"])))
         left, right = st.columns(2)
-        left.plotly_chart(hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="|v| against |g|")
+        left.plotly_chart(
+            hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="How the size of v depends on the size of g"
+        )
         right.plotly_chart(
             closeness(solved["cifar"]),
             key="rounds-close",
             config={"displayModeBar": False},
-            alt="Likeness to the gradient (cosine) against the number of updates",
+            alt="How close the attacker comes to the gradient (cosine), by the number of updates",
         )
 
 

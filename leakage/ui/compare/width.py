@@ -25,7 +25,8 @@ STORY = (
     "numbers (noise) added. The error of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. "
     "Then unknowns minus equations (the index) are far below 0. If a single layer is made wider, too few equations are left "
     "somewhere: unknowns minus equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do "
-    "not change, more width only averages noise away. With a hundred times this noise, a third layer 4 times as wide lowers the "
+    "not change, a wider network only makes the noise do less harm. "
+    "With a hundred times this noise, a third layer 4 times as wide lowers the "
     "error from {narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
 )
 

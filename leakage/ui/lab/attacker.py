@@ -102,7 +102,7 @@ def choose_accomplice(*, needed: bool) -> Picture | None:
         st.session_state.pop("accomplice", None)
         return None
     options = forms.accomplice_options()
-    titles = {ALONE: "Not chosen yet: the attacker is alone", **{f"gallery:{item.id}": item.title for item in gallery()}}
+    titles = {ALONE: "The attacker is alone until you choose a picture", **{f"gallery:{item.id}": item.title for item in gallery()}}
     chosen = st.selectbox(
         "The other phone's picture (accomplice)",
         options,

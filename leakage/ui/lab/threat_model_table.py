@@ -25,7 +25,7 @@ BASELINES = {
     "noise": "Random noise",
     "mean_colour": "The average colour of the private picture alone",
     "blurred": "The private picture itself, out of focus,",
-    "same_class": "Another picture of the same class",
+    "same_class": "Another picture of the private picture's class",
 }
 
 
@@ -111,7 +111,11 @@ def score_rows(scores: FrameScores) -> list[Row]:
         rows.append(("measured", "Place in the line-up (middle value)", f"by {', '.join(medians)}"))
     if scores.registered_psnr is not None and scores.psnr is not None:
         rows.append(
-            ("measured", "Closeness (PSNR), guess shifted to fit", f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB")
+            (
+                "measured",
+                "Closeness (PSNR), the attacker's picture shifted to where it fits best",
+                f"{scores.registered_psnr:.1f} dB, unshifted {scores.psnr:.1f} dB",
+            )
         )
     if scores.rmse255 is not None and scores.psnr_adadefense is not None:
         root = f"{scores.rmse255:.2f} (root of MSE, in grey levels), PSNR {scores.psnr_adadefense:.2f} (from that root)"
