@@ -72,7 +72,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             )
     with st.popover("Load a saved comparison", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
-        file = st.file_uploader("Saved file: comparison.json, or the report of a comparison", ["json", "html"], key=f"comparison-{number}")
+        file = st.file_uploader("Open a saved comparison: comparison.json, or its report", ["json", "html"], key=f"comparison-{number}")
         st.button("Run it again", on_click=again, args=(file,), disabled=file is None)
     if refused := st.session_state.pop("refused", ""):
         st.error(escape(refused))

@@ -73,11 +73,13 @@ def test_of_several_strategies_the_one_that_ends_highest_speaks_for_a_protection
 @pytest.mark.usefixtures("_assets")
 def test_the_threat_model_table_has_it_beside_the_privacy_budget() -> None:
     rows = {about: (tag, told) for tag, about, told in setting_rows(Experiment(defenses=(Part(**SAMPLED),)), CATALOG, None, None)}
-    tag, told = rows["This protection over many rounds"]
+    tag, told = rows["How well this protection holds over many rounds"]
     assert tag == "precomputed"
     assert "(solve it): After 1 round 7.0 dB" in told
     assert "25.0 dB, 2 of 2 recognizable. The protection promises no privacy budget (epsilon)." in told
-    assert "This protection over many rounds" not in {about for _, about, _ in setting_rows(Experiment(), CATALOG, None, None)}
+    assert "How well this protection holds over many rounds" not in {
+        about for _, about, _ in setting_rows(Experiment(), CATALOG, None, None)
+    }
 
 
 @pytest.mark.usefixtures("_assets")

@@ -246,7 +246,10 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
     searched = said(start=2)
     assert searched["Which try of the search is shown"] == "try 2"
     assert not {"What the picture was read from", "In the attack's own words"} & set(searched)
-    assert said(alpha=0.48123)["The attacker's own model, a mixture: 0 is the model sent out, 1 the model that came back"] == "alpha 0.48"
+    assert (
+        said(alpha=0.48123)["Where the attacker's own model lies, from the model sent out (0) to the model that came back (1)"]
+        == "alpha 0.48"
+    )
 
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:

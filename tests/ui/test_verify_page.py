@@ -43,7 +43,7 @@ def test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the
     work()
     said = words(at.run())
     fine(at)
-    assert "**Predicted:** Layer by layer, the equations suffice. The attack R-GAP alone: yes." in said
+    assert "**Predicted:** Layer by layer, the equations suffice. The attack R-GAP by itself finds the picture: yes." in said
     assert "R-GAP 100.0 dB, recognizable, DLG " in said
     assert "a grey picture " in said
 

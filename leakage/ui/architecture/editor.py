@@ -91,7 +91,7 @@ def settings() -> Given | None:
         state[key("template")] = template_of(state[key("net")])
         placeholder = "Your own network"
         st.selectbox("Start from", list(TEMPLATES), index=None, placeholder=placeholder, key=key("template"), on_change=put_template)
-        text = st.text_area("Steps of the network, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
+        text = st.text_area("Layers of the network in their order, one per line", height=230, key=key("net"), help=GRAMMAR) or ""
         problem_box = st.container()
     with st.container(border=True, gap="small", key="step-2"):
         st.markdown("**2 · What goes in and out**")
@@ -121,7 +121,7 @@ def choose_convention(steps: tuple[Step, ...]) -> Convention:
         return first
     with st.popover("How the weights in blocks of layers are counted", icon=":material/tune:"):
         explanation = (
-            "The paper on these counts does not say how it counts a block of layers that halves the size of the picture. The "
+            "The paper of R-GAP does not say which weights it counts in a block of layers that halves the size of the picture. The "
             "second choice gives the numbers that the paper prints for one network (ResNet18)."
         )
         name = "Weights counted in a block of layers that halves the size of the picture"
@@ -149,7 +149,7 @@ def protect(given: Given) -> None:
         with st.container(horizontal=True, gap="small"):
             for number, index in without_skip:
                 restored = with_skip(steps, index, skip=True)
-                label = f"Put the shortcut of block {number:d} back"
+                label = f"Restore the shortcut past block {number:d} (skip connection)"
                 st.button(label, key=f"back-{number}", on_click=put, args=(restored,), icon=":material/undo:")
             for cut in useful_cuts:
                 cut_button(given, cut)
@@ -160,7 +160,7 @@ def protect(given: Given) -> None:
     if fewer_filters:
         st.markdown(
             "**With fewer channels in a layer (filters), an attack that solves layer after layer lacks equations**",
-            help="The changed layer then has more unknown numbers than equations. An attack that uses the whole gradient "
+            help="After this change the layer has more unknown numbers than equations. An attack that uses the whole gradient "
             "may still find the picture.",
         )
         with st.container(horizontal=True, gap="small"):

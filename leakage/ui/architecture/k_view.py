@@ -18,8 +18,9 @@ LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, an
 STORY = (
     "A network with **one output** answers yes or no. A number, the margin mu, says how clearly the network is right about the "
     "picture. From the gradient the attacker computes a number c: mu times the rate at which the network's error (loss) changes at mu. "
-    "The attack R-GAP solves this equation for mu, and then finds the picture. Where the line crosses a curve "
-    "**twice**, two different pictures (twins) have the same gradient."
+    "The attack R-GAP solves this equation for mu, and then finds the picture. The chart shows c as a line, "
+    "and a curve for three kinds of loss. Where the line crosses a curve **twice**, two different pictures (twins) have the same "
+    "gradient."
 )
 HINGE = (
     "If the model's error is computed by the rule called hinge loss, no two pictures have the same gradient, except pictures about which "

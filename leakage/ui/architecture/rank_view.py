@@ -22,7 +22,8 @@ from leakage.ui.common.session import owner
 
 HOW = (
     "The rank says how many of a layer's equations add something new. The rank was measured on a network with random "
-    "weights, in precise numbers (64 bits; singular values above 10⁻¹² times the largest)."
+    "weights, in precise numbers (64 bits). What adds less than 10⁻¹² times as much as the strongest (singular values) does not "
+    "count as new."
 )
 AGREE = "Where a formula for the rank is known, it gives the same number as the measurement."
 BLOCKS = "In blocks of layers with a shortcut (skip connection), equations are counted, and their rank is not measured."

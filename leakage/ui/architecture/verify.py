@@ -188,6 +188,6 @@ def summary(runs: Runs, verdict: Verdict) -> Markdown:
     activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
     lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
-    predicted = f"**Predicted:** {escape(verdict.headline)}. The attack R-GAP alone: {escape(verdict.recursion)}."
+    predicted = f"**Predicted:** {escape(verdict.headline)}. The attack R-GAP by itself finds the picture: {escape(verdict.recursion)}."
     measured = f"{escape(', '.join(results))}{escape(baseline)}"
     return Markdown(f"{predicted}  \n**Measured:** {measured}. {lab}  \n:small[{escape(assumed)}.]")

@@ -7,8 +7,8 @@ from leakage.ui.architecture import counts as counts
 from leakage.ui.common.markdown import Markdown, escape
 
 NOT_YET = (
-    "The counts are about attacks that solve one layer after the other. Other attacks could use the whole gradient: how "
-    "much it says (its rank) is measured below."
+    "The counts of equations and unknown numbers are about attacks that solve one layer after the other. Other attacks could use the "
+    "whole gradient: how much it says (its rank) is measured below."
 )
 MEANS_FULL = (
     "Near this picture every change of a pixel changes the gradient: attacks that use the whole gradient can in principle tell all "
@@ -29,8 +29,8 @@ LIMITS = (
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
 SKETCHED = (
-    "The gradient has too many numbers to keep them all: the rank was measured on random sums of them. How strongly each "
-    "change of the picture shows (its singular value) may be half or twice the stated number."
+    "The gradient has too many numbers to keep them all: the rank was measured on sums that mix them at random. How strongly "
+    "each change of the picture shows (its singular value) may be half or twice the stated number."
 )
 TRIED = (
     "For so large a picture only {} random changes were tried: the true number of shown changes, and the true condition number, are at "

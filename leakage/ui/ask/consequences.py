@@ -75,7 +75,8 @@ def take_away(ids: str, question: Question) -> None:
     with st.expander("To print", icon=":material/print:", key="asked-paper"):
         entries = {name: st.text_input(escape(name.capitalize()), max_chars=200, key=f"paper-{name}") for name in PAPER}
         st.caption(
-            "Your entries go onto the printed page and into its address, which your browser remembers. This server does not store them."
+            "Your entries go onto the page to print and into the address of that page, which your browser remembers. This server "
+            "does not store them."
         )
         query = urlencode({"ids": ids, "question": question.model_dump_json(), **{name: text for name, text in entries.items() if text}})
         with st.container(horizontal=True):

@@ -29,7 +29,7 @@ GLOSSARY = {
     "over the pictures of a data set. In the gallery the pictures are less alike: there, compare with the ranks of a grey picture and of "
     "a picture of random dots (noise).",
     "Gradient distance": "How far the gradient of the attacker's picture is from the received gradient. "
-    "Two attacks (DLG and iDLG) square this distance, another (Inverting Gradients) measures an angle (cosine): "
+    "Two attacks (DLG and iDLG) square this distance, another (Inverting Gradients) measures how far the directions differ (cosine): "
     "compare only runs of the same attack.",
     "Grey picture": "The yardstick: the score of a plain grey picture, made without any gradient. If an attack scores little more "
     "than grey, its score says little by itself.",

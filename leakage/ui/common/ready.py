@@ -28,8 +28,8 @@ def catalog() -> Catalog | None:
                 time.sleep(0.1)
         if known is None and not fault:
             message.error(
-                "The attacks and models are not ready: the program that starts them (dispatcher) does not answer. See dispatch.log in "
-                "LEAKAGE_HOME, then reload."
+                "The attacks and models are not ready: the program that starts them (dispatcher) does not answer. Read the file "
+                "dispatch.log in the folder LEAKAGE_HOME, then reload this page."
             )
         if known or not fault:
             return known

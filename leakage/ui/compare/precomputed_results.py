@@ -32,9 +32,10 @@ COSTS = (
     "Behind each protection, {clients} phones together trained {scene} (federated averaging), with {seeds} "
     "(random starts). A model that learns nothing ends at an accuracy of 10 to 11 %, which is guessing. The accuracy "
     "drop, with the range in which it lies with 95 % confidence, is in percentage points, against a training of the same length "
-    "without protection. The privacy budget (epsilon) bounds how much the training can show about one picture (with an allowance, "
-    "delta, of 1e-5). “As trained” means: the training used every picture once in each pass. “If drawn at random” means: the same "
-    "training, with pictures drawn at random for every step. The sign ∞ means that the privacy budget bounds nothing."
+    "without protection. The privacy budget (epsilon) limits how much the training can show about one picture (differential "
+    "privacy; delta, the small slack of this limit, is 1e-5). “Pictures used in turn” means: as trained, every picture once in each pass. "
+    "“Pictures drawn at random” means: the same training, with pictures drawn at random for every step. The sign ∞ "
+    "means that the privacy budget bounds nothing."
 )
 APART = (
     "There is no chart of leakage and accuracy together here. The attacks were measured with pictures of {leaks}, the "
@@ -167,8 +168,8 @@ def render_cost(known: Catalog) -> None:
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
             "Seeds": [len(row.accuracies) for row in rows],
             "Accuracy drop (percentage points)": [row.difference or DASH for row in rows],
-            "Privacy budget (epsilon), as trained": [_epsilon(row, "unsampled") for row in rows],
-            "Privacy budget (epsilon), if drawn at random": [_epsilon(row, "sampled") for row in rows],
+            "Privacy budget (epsilon), pictures used in turn": [_epsilon(row, "unsampled") for row in rows],
+            "Privacy budget (epsilon), pictures drawn at random": [_epsilon(row, "sampled") for row in rows],
             "Model with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],

@@ -18,20 +18,22 @@ ABOUT = (
     r"average of $g$ over the rounds, $V$ is the root of an average of $g^2$, and $\varepsilon$ is tiny. The authors of AdaDefense argue "
     r"in equations 6 to 17 that $g$ cannot be computed from this step. They set $V = \alpha g$, and obtain a derivative (how fast the "
     "sent number changes with $g$). It depends on $m$, a number that only the phone knows. Below, three claims of the authors are "
-    "checked for one number of a gradient, with the formula for the sent number. Their proof bounds nothing: **in "
+    "checked for one number of a gradient, with the formula for the sent number. Their proof does not stop an attack: **in "
     "the Lab, the attacker that knows AdaDefense solves the same formula for $g$**."
 )
 FIRST = (
-    "**a. $V / |g|$ is 1 in every round** if the gradient does not change: a part of Adam (bias correction) is made for this case. The "
-    r"appendix of the paper prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. There it "
-    "assumes that $v$ is $g^2$ already, and corrects $v$ once more. Such a second correction would give 31.6 in round 1."
+    "**a. $V / |g|$ is 1 in every round** if the gradient does not change: a part of Adam (bias correction) is made for this case. For "
+    r"this ratio the appendix of the paper prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. "
+    r"For round 1000 it takes $v$, Adam's average of $g^2$, to be $g^2$ already, and corrects it once more. In round 1 such a "
+    r"second correction would give $\alpha = 31.6$."
 )
 SECOND = (
     r"**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in place of $\alpha g$, equation 17 changes its sign "
     "wherever $g$ is negative."
 )
 THIRD = (
-    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$. But if the gradient does "
+    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$, where $r$ is the round "
+    r"and $\beta_1$ a constant of Adam. But if the gradient does "
     r"not change from round to round, the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round "
     r"1000. In round 1, $m$ is 0: the derivative of equation 17 is 0, the true one almost 0 ($\varepsilon$ is tiny), and the phone sends "
     "the sign of $g$. A derivative of 0 means that the sent number does not change with the size of $g$: the size is hidden, and the "

@@ -26,7 +26,7 @@ STORY = (
     "Then unknowns minus equations (the index) are far below 0. If a single layer is made wider, too few equations are left "
     "somewhere: unknowns minus equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do "
     "not change, a wider network only makes the noise do less harm. "
-    "With a hundred times this noise, a third layer 4 times as wide lowers the "
+    "With a hundred times this noise, making the third layer 4 times as wide lowers the "
     "error from {narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
 )
 

@@ -16,15 +16,15 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
     "event": ("In the attack's own words", ""),
-    "alpha": ("The attacker's own model, a mixture: 0 is the model sent out, 1 the model that came back", "alpha "),
+    "alpha": ("Where the attacker's own model lies, from the model sent out (0) to the model that came back (1)", "alpha "),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
     "grey": "A grey picture",
     "mean": "The average of all pictures in the line-up",
     "noise": "Random noise",
-    "mean_colour": "The average colour of the private picture alone",
-    "blurred": "The private picture itself, out of focus,",
+    "mean_colour": "A picture in one colour, the average of the private picture,",
+    "blurred": "The private picture itself, blurred for comparison,",
     "same_class": "Another picture of the private picture's class",
 }
 
@@ -61,7 +61,7 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
         rows.append(
             (
                 "precomputed",
-                "This protection over many rounds",
+                "How well this protection holds over many rounds",
                 f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}",
             )
         )
