@@ -65,11 +65,7 @@ def start(experiments: list[Experiment], problems: list[str]) -> None:
             submit(experiments, anew=bool(st.session_state.get("anew")))
         st.caption(escape(estimate(experiments) if enough else "Choose at least two variants."))
         if enough and compared.are_there(st.query_params.get("runs", ""), experiments):
-            st.toggle(
-                "Compute again",
-                key="anew",
-                help="If “Compute again” is off, an earlier run with the same settings and the same random start (seed) is shown.",
-            )
+            st.toggle("Compute again", key="anew", help="If this is off, an earlier run with the same settings and the same seed is shown.")
     with st.popover("Load a saved comparison", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("comparison-files", 0)
         file = st.file_uploader("Open a saved comparison: comparison.json, or its report", ["json", "html"], key=f"comparison-{number}")

@@ -119,7 +119,7 @@ def test_a_link_behind_a_question_leads_to_the_question(opened: Opened) -> None:
 
 def test_place_and_guess_are_there_after_a_reload_and_gone_when_forgotten(opened: Opened) -> None:
     page, wrong = opened("#02-search/3")
-    page.get_by_role("button", name="In a grey smudge.").click()
+    page.get_by_role("button", name="The search ends in a grey smudge without any shape.").click()
     page.get_by_role("button", name="See what happens").click()
     expect(page).to_have_url(re.compile(r"#02-search/4$"))
     page.goto(page.url.split("#")[0] + "#")

@@ -12,7 +12,7 @@ NAME = "Attacker trained to turn updates of LeNet (no protection) into pictures,
 def test_the_button_trains_an_attacker_which_is_watched_until_it_is_stopped(school: str, chromium: Browser) -> None:
     page = chromium.new_context(viewport={"width": 1440, "height": 1000}).new_page()
     page.goto(f"{school}/training")
-    page.get_by_role("button", name="Train an attacker").click(timeout=60_000)
+    page.get_by_role("button", name="Train an attacker", exact=True).click(timeout=60_000)
     page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
     main = page.get_by_test_id("stMain")
     expect(main.get_by_role("paragraph").filter(has_text=re.compile(f"^{NAME}$"))).to_be_visible(timeout=60_000)

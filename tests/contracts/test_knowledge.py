@@ -90,13 +90,13 @@ def test_whatever_else_is_prepared_names_plugins_that_are_here() -> None:
     assert {one.activation for one in data.verify.searches} <= set(activations[0])
 
 
-@pytest.mark.parametrize("entry", CATALOG.attacks, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", list(CATALOG.attacks), ids=lambda entry: entry.id)
 def test_the_mistakes_of_an_attack_are_switches_that_it_has(entry: AttackEntry) -> None:
     fields = {field.name: field for field in entry.fields}
     assert all(fields[name].type == "bool" for name in entry.mistakes)
 
 
-@pytest.mark.parametrize("entry", CATALOG.defenses, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", list(CATALOG.defenses), ids=lambda entry: entry.id)
 def test_the_published_strength_of_a_defense_is_a_number_that_it_has(entry: DefenseEntry) -> None:
     fields = {field.name: field for field in entry.fields}
     if entry.published and entry.published.field:
@@ -104,7 +104,7 @@ def test_the_published_strength_of_a_defense_is_a_number_that_it_has(entry: Defe
         assert field.low <= begins < sure <= field.high
 
 
-@pytest.mark.parametrize("entry", CATALOG.protocols, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", list(CATALOG.protocols), ids=lambda entry: entry.id)
 def test_the_words_for_what_a_protocol_sends_can_be_filled_in(entry: ProtocolEntry) -> None:
     assert set(re.findall(r"{(\w*)}", entry.travels.imitated)) <= {"steps"}
     assert not entry.sends_gradient or entry.travels.imitated

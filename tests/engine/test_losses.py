@@ -206,7 +206,9 @@ def test_several_outputs_have_cross_entropy_alone() -> None:
     assert Experiment(loss="hinge", task="two", pictures=(Picture(id="astronaut"),)).resolve(CATALOG).loss == "hinge"
 
 
-@pytest.mark.parametrize(("loss", "piece"), [("cross-entropy", "logistic loss;"), ("exponential", "exp(-margin);"), ("hinge", "is met")])
+@pytest.mark.parametrize(
+    ("loss", "piece"), [("cross-entropy", "logistic loss;"), ("exponential", "exp(-margin);"), ("hinge", "meets the margin")]
+)
 def test_the_threat_model_table_names_the_loss(loss: Loss, piece: str) -> None:
     found = assumptions(Experiment(task="two", loss=loss).resolve(CATALOG), CATALOG, None, {})
     assert piece in next(value for _, what, value in found if what == "The model and its weights")

@@ -54,7 +54,7 @@ def test_a_press_measures_the_ranks_and_the_verdict_goes_by_them(look: Open, doo
     fine(at)
     assert "Layer by layer, not enough equations in layer conv1: 640 of 784 unknowns determined" in words(at)
     assert "**144** equations are missing" in words(at)
-    assert "Measured for random weights" in words(at)
+    assert "measured on a network with random weights" in words(at)
     found = door.gradient_rank(door.mine(owner_of("me"))[0].id)
     assert found is not None
     assert f"**The whole gradient: {rank_of(found)}**" in words(at)

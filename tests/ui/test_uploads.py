@@ -193,7 +193,7 @@ def test_more_files_than_a_batch_are_left_out_with_a_sentence(door: Service, vis
     at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
     fine(at)
     assert at.error[0].value == (
-        "These are 3 files of 0 MB; 2 files of 40 MB together are allowed. The last files are left out: remove some."
+        "You chose 3 files of 0 MB together; 2 files of 40 MB together are allowed. The last files are left out: remove some."
     )
     assert picked(at) == ["grey 10.png", "grey 20.png"]
 
