@@ -15,7 +15,7 @@ def test_the_button_trains_an_attacker_which_is_watched_until_it_is_stopped(scho
     page.get_by_role("button", name="Train an attacker", exact=True).click(timeout=60_000)
     page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
     main = page.get_by_test_id("stMain")
-    expect(main.get_by_role("paragraph").filter(has_text=re.compile(f"^{NAME}$"))).to_be_visible(timeout=60_000)
+    expect(main.get_by_role("paragraph").filter(has_text=re.compile(f"^{re.escape(NAME)}$"))).to_be_visible(timeout=60_000)
     passed = main.get_by_text(re.compile(r"^Pass \d+ of 30 through the pictures$"))
     expect(passed).to_be_visible(timeout=LONG)  # drawn anew while nobody touches the page
     expect(main.get_by_text("An attacker is being trained")).to_be_visible()

@@ -53,7 +53,7 @@ def test_every_attacker_has_points_where_something_is_known_in_the_order_of_stre
     lines = {line.name: list(zip(line.x, line.y, strict=True)) for line in made.data}
     assert lines == {"naive": [(0.0001, 20.0), (0.001, 14.0), (0.01, 8.0)], "adaptive": [(0.0001, 21.0), (0.001, 15.0)]}
     assert [line.mode for line in made.data] == ["markers", "markers"]
-    assert why_points(experiments).startswith("The points are of one seed, without a line:")
+    assert why_points(experiments).startswith("The chart has points of one seed, without a line:")
     assert made.layout.xaxis.type == "log"
     grey, threshold = made.layout.shapes
     assert (grey.y0, threshold.x0, threshold.x1) == (9.5, 0.001, 0.01)
@@ -76,7 +76,7 @@ def test_several_seeds_are_their_mean_in_a_band_that_holds_it() -> None:
     two = figure(told[:4], tried[:4], CATALOG)
     assert [one.mode for one in two.data] == ["markers"]  # two seeds tell no spread
     assert list(two.data[0].y) == [21.0, 9.0]
-    assert why_points(tried[:4]).startswith("The points are of 2 seeds, without a line:")
+    assert why_points(tried[:4]).startswith("The chart has points of 2 seeds, without a line:")
     partly = figure([*told[:-1], row("adaptive", None)], tried, CATALOG)  # the last run still plays
     assert partly
     assert partly.data[0].y[1] == pytest.approx(9.0)

@@ -64,7 +64,7 @@ def test_where_r_gap_does_not_apply_only_the_search_runs(look: Open, door: Servi
     at = press(look(net="conv 3@4 - max 2", **SMALL))
     assert [experiment.attack.id for experiment in asked(at, door)] == ["idlg"]
     work()
-    assert "**Measured:** R-GAP does not apply, DLG " in words(at.run())
+    assert "**Measured:** The attack R-GAP does not apply, DLG " in words(at.run())
 
 
 def test_blocks_and_means_are_solved_together(look: Open, door: Service) -> None:
