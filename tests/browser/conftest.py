@@ -1,20 +1,14 @@
 """A real dashboard with its own home folder, and a real browser."""
 
 import os
-import signal
-import socket
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from dashboards import served
 from digits_data_set import write_digits
 from home_fixtures import furnished
-from home_processes import measured_before
 from playwright.sync_api import Browser, sync_playwright
 
 from leakage.runs.store import Store
@@ -22,35 +16,6 @@ from leakage.runs.store import Store
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-sync"]
 FLAGS += ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]  # a camera that shows a test picture, allowed at once
-
-
-@contextmanager
-def served(home: Path, base: str = "") -> Iterator[str]:
-    """The address of a dashboard that is up; all of it lies below `base`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"http://127.0.0.1:{port}{base}"
-    store = Store(home / "store.db")
-    measured_before(store)
-    store.close()
-    server = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.baseUrlPath", base.strip("/")],
-        cwd=ROOT,
-        env={**os.environ, "LEAKAGE_HOME": str(home)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with suppress(OSError):
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()
-            break
-        time.sleep(0.1)
-    yield url
-    server.terminate()
-    server.wait()
-    os.kill(int((home / "dispatch.lock").read_text().split()[0]), signal.SIGTERM)
 
 
 @pytest.fixture(scope="session")
