@@ -73,7 +73,7 @@ TAIL = """
 """
 KEEPERS = {
     "class_list": """
-class FrameLimiter(Protocol):
+class Hoarder(Protocol):
     kept = []
     def client(self, gradient, step_rng=None):
         def send(weights, x, y, state):
@@ -90,11 +90,11 @@ def remembering():
             return gradient(weights, x, y, state)
         return send
     return client
-class FrameLimiter(Protocol):
+class Hoarder(Protocol):
     client = remembering()
 """,
     "default_argument": """
-class FrameLimiter(Protocol):
+class Hoarder(Protocol):
     def client(self, gradient, step_rng=None, kept={}):
         def send(weights, x, y, state):
             kept.setdefault("first", x.numpy().copy())
@@ -102,7 +102,7 @@ class FrameLimiter(Protocol):
         return send
 """,
     "labels_in_the_instance": """
-class FrameLimiter(Protocol):
+class Hoarder(Protocol):
     def client(self, gradient, step_rng=None):
         def send(weights, x, y, state):
             if "kept" not in vars(self):
@@ -114,7 +114,7 @@ class FrameLimiter(Protocol):
 KEPT = []
 def remember(x):
     KEPT.append(x * 1)
-class FrameLimiter(Protocol):
+class Hoarder(Protocol):
     def client(self, gradient, step_rng=None):
         def send(weights, x, y, state):
             remember(x)
