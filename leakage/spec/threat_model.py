@@ -207,7 +207,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     strategy = experiment.assume.strategy
     answers = (meta.knowledge.answers if meta else ()) or [entry.strategy(strategy).description for entry in protections]
     what = meaning(behavior, protections, attack, experiment.attack.fields, answers=answers if adaptive else None)
-    by_attack = f" In the attack's own words: {note['attacker']}." if "attacker" in note else ""
+    by_attack = f" The attack reports: {note['attacker']}." if "attacker" in note else ""
     task = TASKS[experiment.task].sentence.format(experiment.num_classes, LOSSES[experiment.loss].sentence)
     batch = f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}"
     rows = [

@@ -218,7 +218,7 @@ def test_a_published_result_is_overturned_before_ones_eyes(site: str, chromium: 
     left, right = naive.bounding_box(), adaptive.bounding_box()
     assert abs(left["y"] - right["y"]) < 1
     assert left["x"] + left["width"] < right["x"]
-    expect(page.get_by_text("In the attack's own words: naive.")).to_be_visible()
+    expect(page.get_by_text("The attack reports: naive.")).to_be_visible()
     page.set_viewport_size({"width": 400, "height": 900})
     boxes = "[...document.querySelectorAll('.gle-run')].map((e) => e.getBoundingClientRect())"
     wait_for(page, f"() => {{ const [a, b] = {boxes}; return b.top >= a.bottom; }}")

@@ -161,7 +161,7 @@ def test_the_measured_figure_of_width_has_the_index_of_every_network_and_halves_
     halved = [row for row in rows if row["mse"][width.NOISE] < 0.5 * first["mse"][width.NOISE]]
     assert halved
     assert all(row["index"] < 0 < first["index"] for row in halved)
-    assert "Does a wider network give away more of its pictures?" in [box.label for box in look().expander]
+    assert "Does a wider network (more numbers in each layer) give away more of its pictures?" in [box.label for box in look().expander]
 
 
 def test_the_page_says_what_ends_when_tensors_stay_on_the_phone(look: Open, door: Service) -> None:

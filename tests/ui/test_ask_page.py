@@ -34,7 +34,7 @@ def test_a_newcomer_is_asked_five_things_and_nothing_runs_before_the_button(door
     menu = at.selectbox(key="ask-protection").options
     assert menu[:5] == [
         "No protection",
-        "Noise for a chosen limit on what can be learned (privacy budget)",
+        "Random numbers (noise) that keep a chosen limit on what can be learned (privacy budget)",
         "Noise, weak: Gaussian noise 0.001",
         "Noise, middle: Gaussian noise 0.01",
         "Noise, strong: Gaussian noise 0.1",

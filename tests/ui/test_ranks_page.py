@@ -147,7 +147,7 @@ def test_no_button_where_nothing_can_be_measured(look: Open, address: dict[str, 
 def test_a_layer_that_is_too_large_leaves_the_whole_gradient_to_be_measured(look: Open) -> None:
     at = look(net="conv 3@16 p1 - max 8", size="224", channels="1")
     assert "measure-ranks" in [button.key for button in at.button]
-    assert "These layers are too large to be measured here: layer conv1." in words(at)
+    assert "These layers are too large for their ranks to be measured here: layer conv1." in words(at)
     assert TOO_LARGE not in words(at)
 
 

@@ -219,7 +219,7 @@ def test_the_threat_model_table_repeats_what_the_attack_says_of_itself() -> None
     note = {"label rule": "a rule", "label certainty": 0.97, "attacker": "naive, repaired: state"}
     said = rows(Experiment(), note)
     assert said["The labels"] == ("finds out", "a rule, expected to be right for about 97 %")
-    assert said["Naive or adaptive"][1].endswith("In the attack's own words: naive, repaired: state.")
+    assert said["Naive or adaptive"][1].endswith("The attack reports: naive, repaired: state.")
     assert rows(Experiment(), {"label rule": "a rule"})["The labels"][1] == "a rule"
     assert "more than 99 %" in rows(Experiment(), {"label rule": "a rule", "label certainty": 0.999})["The labels"][1]
     assert "Whether it was right" not in rows(Experiment(), note)
@@ -238,16 +238,16 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
         return {what: value for _, what, value in setting_rows(experiment, CATALOG, None, end(1, scores=scores, note=note))}
 
     closed = said(**{"read from": "130 rows of linear1", "event": "It is no exact copy."})
-    assert (closed["What the picture was read from"], closed["In the attack's own words"]) == (
+    assert (closed["What the picture was read from"], closed["What the attack reports"]) == (
         "130 rows of linear1",
         "It is no exact copy.",
     )
     assert "Which try of the search is shown" not in closed
     searched = said(start=2)
     assert searched["Which try of the search is shown"] == "try 2"
-    assert not {"What the picture was read from", "In the attack's own words"} & set(searched)
+    assert not {"What the picture was read from", "What the attack reports"} & set(searched)
     assert (
-        said(alpha=0.48123)["Where the attacker's own model lies, from the model sent out (0) to the model that came back (1)"]
+        said(alpha=0.48123)["The model that the attacker computes with: the model sent out (0), the model that came back (1), or a mixture"]
         == "alpha 0.48"
     )
 

@@ -100,7 +100,7 @@ def test_no_sentence_of_the_page_contradicts_the_row(row: dict[str, Any], look: 
         assert "It says nothing of attacks that match the whole gradient at once" in text
         assert "the equations suffice" not in said.headline
     for one in rank.above:
-        assert f"{one.directions:,} stand out of noise" in text
+        assert f"{one.directions:,} can be told from noise" in text
         assert one.directions <= rank.rank
 
 

@@ -193,7 +193,8 @@ def test_more_files_than_a_batch_are_left_out_with_a_sentence(door: Service, vis
     at.file_uploader(key="files-0").set_value(shades(10, 20, 30)).run()
     fine(at)
     assert at.error[0].value == (
-        "You chose 3 files of 0 MB together; 2 files of 40 MB together are allowed. The last files are left out: remove some."
+        "You chose 3 files of 0 MB together; 2 files of 40 MB together are allowed. The last files are left out. To add them, remove other "
+        "files."
     )
     assert picked(at) == ["grey 10.png", "grey 20.png"]
 
@@ -211,7 +212,7 @@ def test_a_code_stands_beside_each_upload_and_deletes_it_from_another_browser(do
     assert other.error[0].value.startswith("No picture here has this code.")
     other.text_input(key="upload-code").set_value(codes[1].upper())
     delete(other)
-    assert other.success[0].value == "Deleted: 1 run that used this picture, with frames and files."
+    assert other.success[0].value == "Deleted: 1 run that used this picture, with all pictures and files."
     assert other.text_input(key="upload-code").value == ""
     assert door.look(run) is None
 

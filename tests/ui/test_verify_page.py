@@ -14,7 +14,7 @@ SMALL = {"size": "28", "channels": "1", "outputs": "1"}
 
 
 def press(at: AppTest) -> AppTest:
-    at = next(button for button in at.button if button.label == "Verify: attack this network").click().run()
+    at = next(button for button in at.button if button.label == "Check these counts: attack the network").click().run()
     fine(at)
     return at
 
@@ -43,7 +43,7 @@ def test_a_press_attacks_the_written_network_both_ways_and_says_what_came_of_the
     work()
     said = words(at.run())
     fine(at)
-    assert "**Predicted:** Layer by layer, the equations suffice. The attack R-GAP by itself finds the picture: yes." in said
+    assert "**Predicted:** Layer by layer, the equations suffice. Would the attack R-GAP alone find the picture? Answer: yes." in said
     assert "R-GAP 100.0 dB, recognizable, DLG " in said
     assert "a grey picture " in said
 
@@ -82,10 +82,10 @@ def test_what_cannot_be_attacked_here_is_said(look: Open) -> None:
     for query in ({"batch": "2"}, {"outputs": "7"}):
         at = look(**query)
         assert (
-            "To see attacks on this network, choose 1 picture in one gradient, and a network with 10 answers or 1 answer (outputs)."
+            "To see attacks on this network, choose 1 picture in one gradient, and give the network 10 answers or 1 answer (outputs)."
             in words(at)
         )
-        assert "Verify: attack this network" not in [button.label for button in at.button]
+        assert "Check these counts: attack the network" not in [button.label for button in at.button]
 
 
 def test_a_line_that_was_wrong_for_a_while_takes_no_setting_with_it(look: Open, door: Service) -> None:

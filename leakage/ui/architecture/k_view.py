@@ -16,17 +16,17 @@ LOOKS: dict[Loss, tuple[str, str]] = {  # Okabe-Ito, readable on white and on bl
 }
 LOW, HIGH, STEPS = -1.5, 6.0, 300  # lowest and highest margin that is drawn, and the number of steps between them
 STORY = (
-    "A network with **one output** answers yes or no. A number, the margin mu, says how clearly the network is right about the "
-    "picture. From the gradient the attacker computes a number c: mu times the rate at which the network's error (loss) changes at mu. "
-    "The attack R-GAP solves this equation for mu, and then finds the picture. The chart shows c as a line, "
-    "and a curve for three kinds of loss. Where the line crosses a curve **twice**, two different pictures (twins) have the same "
-    "gradient."
+    "A network with **one output** answers yes or no. A number, the margin mu, says how clearly the network is right about the picture. "
+    "From the gradient the attacker computes a number c: mu times a second number, which says how fast the network's error (loss) changes "
+    "if mu becomes a little larger. The attack R-GAP solves this equation for mu, and then finds the picture. The chart shows c as a level "
+    "line, and for each of three kinds of loss a curve that gives c for every mu. Where the line crosses a curve **twice**, two different "
+    "pictures (twins) have the same gradient."
 )
 HINGE = (
     "If the model's error is computed by the rule called hinge loss, no two pictures have the same gradient, except pictures about which "
-    "the network is right by a margin of 1 or more: for these pictures the phone sends nothing but zeros."
+    "the network is clearly right (its margin mu is 1 or more): for these pictures the phone sends nothing but zeros."
 )
-HELP = "A number, c, that the attacker computes from the received gradient. From c follows how clearly the network is right."
+HELP = "A number, c, that the attacker computes from the received gradient. The number c tells how clearly the network is right."
 
 
 def describe_margins(loss: Loss, c: float) -> Markdown:

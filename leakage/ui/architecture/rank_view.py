@@ -21,14 +21,14 @@ from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
 
 HOW = (
-    "The rank says how many of a layer's equations add something new. The rank was measured on a network with random "
-    "weights, in precise numbers (64 bits). What adds less than 10⁻¹² times as much as the strongest (singular values) does not "
-    "count as new."
+    "Each layer gives the attacker equations for the unknown numbers. The rank says how many of these equations do not follow from the "
+    "others. The rank was measured on a network with random weights, in precise numbers (64 bits). An equation counts if it tells "
+    "at least a trillionth (10⁻¹²) as much about the unknown numbers as the most telling one (singular values)."
 )
 AGREE = "Where a formula for the rank is known, it gives the same number as the measurement."
 BLOCKS = "In blocks of layers with a shortcut (skip connection), equations are counted, and their rank is not measured."
 ASK = "Measure the ranks"
-TOO_LARGE = "The whole gradient of this network is too large to be measured here."
+TOO_LARGE = "The whole gradient of this network is too large for its rank to be measured here."
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,14 @@ def render_offer(given: Given, analysis: Analysis, seen: Seen) -> None:
     if not task.directions:
         st.caption(TOO_LARGE)
     if too_large_names := [names[layer.name] for layer in layers if too_large(layer)]:
-        st.caption(f"These layers are too large to be measured here: {escape(', '.join(too_large_names))}.")
+        st.caption(f"These layers are too large for their ranks to be measured here: {escape(', '.join(too_large_names))}.")
     for row in analysis.rows:
         if row.measured is not None and row.rank not in (None, row.measured):
             difference = f"The formula gives a rank of {row.rank:,} in {names[row.name]}, the measurement {row.measured:,}"
-            st.warning(f"{escape(difference)}. The two ranks should be equal: some measured numbers may be too small to be told from 0.")
+            st.warning(
+                f"{escape(difference)}. The two ranks should be equal. They may differ because some measured numbers are so small that "
+                "they were taken for 0."
+            )
 
 
 def how(analysis: Analysis) -> str:
@@ -148,7 +151,7 @@ def watch(run_id: str, names: dict[str, str], known_ranks: int) -> None:
     done, status = 0.0, f"Waiting: {position} in the queue" if position else "Measuring"
     if movement:
         done = movement.done / movement.directions
-        status = f"Measuring the whole gradient, {movement.done:,} of {movement.directions:,} ways to change the picture"
+        status = f"Measuring the whole gradient: {movement.done:,} of {movement.directions:,} changes of the picture are tried"
     elif turns:
         last = turns[-1]
         done, status = (last.number - 1) / last.layers, f"Measuring {names[last.name]}, layer {last.number} of {last.layers}"

@@ -26,9 +26,11 @@ ACTIVATIONS = {"sigmoid": "Sigmoid (smooth)", "leaky_relu": "LeakyReLU"}
 SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigmoids of deeper networks pass on next to no gradient
 MAX_SECONDS = 180
 WHY = (
-    "An attack that guesses and compares (DLG) needs a network that reacts smoothly to its picture. But if many layers are "
-    "smooth, the numbers that the first of them send are almost 0. On networks of many layers, another attack finds more: it compares the "
-    "directions of two gradients (Inverting Gradients), on a network that reacts less smoothly (LeakyReLU)."
+    "A network computes in stages (layers). An attack that guesses and compares (DLG) needs smooth layers: if the picture changes a "
+    "little, the results of each layer change gradually, never suddenly. But if a network has many smooth layers, the gradient's numbers "
+    "for the first layers are almost 0. For networks of many layers another attack (Inverting Gradients) finds more; it needs no smooth "
+    "layers, so it gets another kind (LeakyReLU). It asks whether the numbers of two gradients stand in the same proportion to each other, "
+    "not how large they are."
 )
 ABOUT = (
     "Runs two attacks on this network with random weights: one solves equations (R-GAP), the other guesses and "
@@ -40,10 +42,19 @@ Runs = list[tuple[Run, Experiment]]  # R-GAP if it applies, then the search
 def render_offer(given: Given, verdict: Verdict) -> None:
     """Draw the button that attacks the network, the settings of these attacks, and the runs that the page's address (URL) names."""
     if given.batch > 1 or given.outputs not in TASKS:
-        st.caption("To see attacks on this network, choose 1 picture in one gradient, and a network with 10 answers or 1 answer (outputs).")
+        st.caption(
+            "To see attacks on this network, choose 1 picture in one gradient, and give the network 10 answers or 1 answer (outputs)."
+        )
         return
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.button("Verify: attack this network", on_click=start, args=(given,), icon=":material/play_arrow:", type="primary", help=ABOUT)
+        st.button(
+            "Check these counts: attack the network",
+            on_click=start,
+            args=(given,),
+            icon=":material/play_arrow:",
+            type="primary",
+            help=ABOUT,
+        )
         with st.popover(
             "", icon=":material/tune:", help="Picture, attack, and how the small parts (units) of the network react (activation)"
         ):
@@ -187,7 +198,9 @@ def summary(runs: Runs, verdict: Verdict) -> Markdown:
     steps = f"{fields['steps']} steps" + (f" a start, {fields['restarts']} starts at most" if "restarts" in fields else "")
     activation = ACTIVATIONS[str(searched.model.fields["activation"])]
     assumed = f"{names[searched.pictures[0].id]}, {activation}, random weights, seed {searched.seed}; the search knows the class, {steps}"
-    lab = link(Markdown("Open in the lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
-    predicted = f"**Predicted:** {escape(verdict.headline)}. The attack R-GAP by itself finds the picture: {escape(verdict.recursion)}."
+    lab = link(Markdown("Open both runs on the page Lab"), f"{base()}/?run={','.join(run.id for run, _ in runs)}")
+    predicted = (
+        f"**Predicted:** {escape(verdict.headline)}. Would the attack R-GAP alone find the picture? Answer: {escape(verdict.recursion)}."
+    )
     measured = f"{escape(', '.join(results))}{escape(baseline)}"
     return Markdown(f"{predicted}  \n**Measured:** {measured}. {lab}  \n:small[{escape(assumed)}.]")

@@ -24,7 +24,7 @@ MEANS_SHORT = (
 LIMITS = (
     "The rank was measured with the picture of the astronaut, on an untrained network (with LeakyReLU), with exact numbers (64 bits). The "
     "rank (how many changes of the picture the gradient shows) holds for pictures close to this picture. If small parts of the "
-    "network (units) switch on and off (ReLU), the rank stays the same while no unit switches. A large condition "
+    "network (units) can switch on and off (ReLU), the rank stays the same as long as none of them switches. A large condition "
     "number means that random numbers added to the gradient (noise) hide some changes of the picture. If the gradient shows all "
     "changes of the picture (full rank), this is no proof that an attack finds the picture."
 )
@@ -33,8 +33,8 @@ SKETCHED = (
     "each change of the picture shows (its singular value) may be half or twice the stated number."
 )
 TRIED = (
-    "For so large a picture only {} random changes were tried: the true number of shown changes, and the true condition number, are at "
-    "least as large as stated."
+    "The picture is large, so only {} random changes of it were tried. The true rank and the true condition are at least as large as "
+    "stated."
 )
 PROTECTIVE = (
     "**Protective of {} of {} ways to change this picture**: single layers lack equations, and the whole gradient has too few of them."
@@ -43,10 +43,11 @@ NOT_PROTECTIVE = (
     "**Not protective**: single layers have too few equations, but all layers together tell this picture from all pictures near it."
 )
 HELP = (
-    "Rank: how many independent changes of the picture the gradient shows (singular values of d(gradient)/d(picture) above 10⁻⁷ of "
-    "the largest). Condition: how much stronger the gradient shows the clearest of these changes than the faintest. Noise means that "
-    "random numbers were added to the gradient. Together they have the stated share of the gradient's size. A change as large as one "
-    "pixel from black to white stands out if it moves the gradient by more than the noise in one number of the gradient."
+    "Rank: how many independent changes of the picture the gradient shows. A change counts if it shows at least a ten-millionth as clearly "
+    "as the clearest one (singular values of d(gradient)/d(picture)). Condition: how many times as clearly the gradient shows the clearest "
+    "of these changes as the faintest. Noise means that random numbers were added to the gradient. Taken together, they are as large as "
+    "the stated share of the gradient. A change of the picture, in all as large as turning one pixel from black to white, can be told from "
+    "noise if it changes the gradient, in all, by more than the noise typically changes a single number of the gradient."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 
@@ -70,10 +71,10 @@ def condition(value: float) -> str:
 def noise(measured: GradientRank) -> str:
     """Say for each noise level in how many directions a change of the picture changes the gradient by more than the noise."""
     parts = [
-        f"{level.directions:,} stand out of noise {SHARES.get(level.share, f'{level.share:g} times')} as long as the gradient"
+        f"{level.directions:,} can be told from noise of {SHARES.get(level.share, f'{level.share:g} times')} the gradient's size"
         for level in measured.above
     ]
-    return f"Of the changes of the picture that the gradient shows, {', '.join(parts)}."
+    return f"A change of the picture changes the gradient too. Of all independent changes of the picture, {', '.join(parts)}."
 
 
 def meaning(measured: GradientRank) -> str:

@@ -6,7 +6,7 @@ from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.ui.common.markdown import escape
 
-LABELS = "The names of the classes (labels) are read from the last layer of the network"
+LABELS = "Attackers read the classes of the pictures (labels) from the numbers of the network's last layer"
 
 
 def sentence(known: Catalog) -> str:

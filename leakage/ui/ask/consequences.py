@@ -27,7 +27,7 @@ def consequences(ids: str, answer: Answer, question: Question, known: Catalog) -
     """Draw what was not tried, what to demand, what risk remains, what other protections change, and what to take away."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if answer.best:
-            st.link_button("Open in the Lab", f"{base()}/?run={answer.best.run}", icon=":material/science:", type="tertiary")
+            st.link_button("Open this run on the page Lab", f"{base()}/?run={answer.best.run}", icon=":material/science:", type="tertiary")
         st.link_button("Compare", f"{base()}/compare?runs={ids}", icon=":material/compare_arrows:", type="tertiary")
     st.markdown("**What was not tried**")
     st.markdown("\n".join(f"- {escape(words)}" for words in not_tried(question, answer, known)))
@@ -82,7 +82,10 @@ def take_away(ids: str, question: Question) -> None:
         with st.container(horizontal=True):
             st.link_button("Open the page to print", f"{base()}/api/ask/answer.html?{query}", icon=":material/print:", type="tertiary")
             st.link_button(
-                "File to ask this question again", f"{base()}/api/ask/answer.json?{query}", icon=":material/download:", type="tertiary"
+                "Save this question as a file, to ask it again later",
+                f"{base()}/api/ask/answer.json?{query}",
+                icon=":material/download:",
+                type="tertiary",
             )
             with st.popover("Link to this answer", icon=":material/link:", type="tertiary"):
                 st.code((st.context.url or "").split("?")[0] + "?" + urlencode(st.query_params.to_dict()), language=None)

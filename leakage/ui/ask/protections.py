@@ -20,7 +20,7 @@ PROTECTION, EPSILON = "ask-protection", "ask-epsilon"  # widget keys
 BY_EPSILON = "epsilon"  # the menu item that asks for a privacy budget
 USUAL_EPSILON = 8.0
 PRIVATE = "differential privacy"
-ANSWERED = "The protection limits what an attacker can learn about a picture; the answer says how far (the privacy budget epsilon)."
+ANSWERED = "The protection limits what an attacker can learn about a picture. The answer says how far (as a privacy budget, epsilon)."
 
 
 def protection(question: Question, known: Catalog) -> Question:
@@ -58,7 +58,11 @@ def _menu(known: Catalog, chosen: str) -> dict[str, str]:
     names = short_names(known_keys([NONE, *strengths, *ready_made(known), *others], known), known)
     titles = {key: _with_strength(strengths[key], name) if key in strengths else name for key, name in names.items()}
     items = {key: f"{name} ({PRIVATE})" if _private(key, known) else name for key, name in titles.items()}
-    return {NONE: items.pop(NONE), BY_EPSILON: "Noise for a chosen limit on what can be learned (privacy budget)", **items}
+    return {
+        NONE: items.pop(NONE),
+        BY_EPSILON: "Random numbers (noise) that keep a chosen limit on what can be learned (privacy budget)",
+        **items,
+    }
 
 
 def _with_strength(strength: str, name: str) -> str:

@@ -15,7 +15,7 @@ def show() -> None:
     popover = st.popover("Delete an uploaded picture by its code", icon=":material/key:", type="tertiary")
     with popover, st.form("delete-by-code", border=False):
         st.text_input("The code that was shown beside the picture", key=TYPED, placeholder="7k2m-x9qd-04tw", max_chars=40)
-        st.caption("Every run that used the picture is deleted at once, with its frames and files, also in other browsers.")
+        st.caption("Every run that used the picture is deleted at once, with all its pictures and files, also in other browsers.")
         st.form_submit_button("Delete", type="primary", on_click=_delete)
         if done := st.session_state.pop(DONE, ""):
             st.success(escape(done))
@@ -32,6 +32,6 @@ def _delete() -> None:
         return
     for name in ("uploads", "upload_titles"):
         state.get(name, {}).pop(deleted.upload, None)
-    runs = f"{deleted.runs} run{'s' * (deleted.runs > 1)} that used this picture, with frames and files"
+    runs = f"{deleted.runs} run{'s' * (deleted.runs > 1)} that used this picture, with all pictures and files"
     state[DONE] = f"Deleted: {runs}." if deleted.runs else "No run here used this picture: there was nothing to delete."
     state[TYPED] = ""

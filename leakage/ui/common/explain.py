@@ -29,8 +29,8 @@ GLOSSARY = {
     "over the pictures of a data set. In the gallery the pictures are less alike: there, compare with the ranks of a grey picture and of "
     "a picture of random dots (noise).",
     "Gradient distance": "How far the gradient of the attacker's picture is from the received gradient. "
-    "Two attacks (DLG and iDLG) square this distance, another (Inverting Gradients) measures how far the directions differ (cosine): "
-    "compare only runs of the same attack.",
+    "Each attack measures this distance in its own way (DLG and iDLG square it; Inverting Gradients compares only the proportions of the "
+    "numbers, a measure called cosine), so compare only runs of the same attack.",
     "Grey picture": "The yardstick: the score of a plain grey picture, made without any gradient. If an attack scores little more "
     "than grey, its score says little by itself.",
     "Label": "The class of a picture, for example 'cat'. If the phone has one picture, its label can be read from the "
@@ -44,8 +44,8 @@ def promise() -> Markdown:
     """Return the line below every page that says what happens to pictures."""
     life = escape(settings().upload_life)
     return Markdown(
-        "Pictures go only to the machine that runs this page. A run with your own pictures is deleted with one click, at the latest "
-        f"after {life}."
+        "Pictures go only to the machine that runs this page. You can delete a run with your own pictures with one click; "
+        f"otherwise it is deleted after {life} at the latest."
     )
 
 

@@ -46,5 +46,5 @@ def link(text: Markdown, address: str) -> Markdown:
         ValueError: If the address leads to another site.
     """
     if not address.startswith(f"{base()}/") or address.startswith("//"):
-        raise ValueError(f"A link must lead to one of our own pages and begin with {base()}/, got {address}.")
+        raise ValueError(f"A link must lead to one of our own pages and begin with {base()}/. This link leads to {address}.")
     return Markdown(f"[{text}]({quote(address, safe='/?&=#%,:@+-._~')})")

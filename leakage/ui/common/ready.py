@@ -25,7 +25,7 @@ def catalog() -> Catalog | None:
     if known := service().catalog():
         return known
     message, path, fault, deadline = st.empty(), service().config.catalog, "", time.monotonic() + PATIENCE
-    with st.spinner("Getting the attacks and models ready. This takes a few seconds after an update."):
+    with st.spinner("Getting the attacks and models ready. After a new version of this website was installed, this takes a few seconds."):
         while (known := service().catalog()) is None and time.monotonic() < deadline:
             if (now := read_fault(path)) != fault:
                 message.error(escape(now)) if now else message.empty()

@@ -16,14 +16,14 @@ from leakage.ui.compare.table import TableCell, heat
 NAIVE, ADAPTIVE = "naive", "adaptive"
 DASH = "–"
 USUAL = (
-    "A phone with one small colour picture (CIFAR-10) and an untrained small network (LeNet), or the sum of four such phones. For one "
-    "attack (R-GAP) the phone computes and sends more precise numbers (64 bits). Two slow attacks (GRNN and CI-Net) were run with "
-    "two pictures, and against eight protections at one strength each (–: not run)."
+    "A phone with one small colour picture (CIFAR-10) and an untrained small network (LeNet), or four such phones whose updates are added "
+    "up. For one attack (R-GAP) the phone computes and sends more precise numbers (64 bits). Two slow attacks (GRNN and CI-Net) were run "
+    "with two pictures, and against eight protections at one strength each (–: not run)."
 )
 EXPLAINED = (
     "{about} Each cell says how close the guess came, in decibels (PSNR): the mean of {tries} runs ({pictures}, "
     "{seeds}). The colour of a cell says how many pictures are recognizable, or singled out in a line-up. A grey picture scores "
-    "{grey:.1f} dB. An adaptive attacker is the strongest attacker that knows what the phone does. {settings} {rounds} **A cell "
+    "{grey:.1f} dB. Several attackers know what the phone does; “adaptive” here means the strongest of them. {settings} {rounds} **A cell "
     "has a frame if the naive attacker shows none of the pictures, and the adaptive attacker shows some.**"
 )
 ROUNDS = (

@@ -31,7 +31,7 @@ LABELS = {
     "rounds": "Rounds watched",
 }
 NOTES = {
-    "steps": "If each training step takes all pictures of the phone, the phone trains this number of steps before it sends.",
+    "steps": "If each training step takes all pictures of the phone, this is also the number of its training steps before it sends.",
     "rate": "How far one training step on the phone moves the model (local learning rate).",
     "rounds": "In every variant the attack works on the last round of training.",
 }
@@ -64,8 +64,8 @@ def choose(about: str, base: Experiment, known: Catalog) -> list[Variant]:
     note = (
         ""
         if protocol == base.protocol
-        else f" Here phones use {known.protocols.get(protocol.id).title}, because the method chosen below has no training steps "
-        "on the phone."
+        else f" These variants differ in the training on the phone, so the phones use the method {known.protocols.get(protocol.id).title}: "
+        "with the method chosen below there are no training steps on the phone."
     )
     st.caption(escape(NOTES[about] + note))
     values = [value for text in texts if (value := _value(text, field)) is not None]

@@ -66,8 +66,8 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
         return ""
     scene = accuracy_cost.scene_words(known)
     return (
-        f"There is no chart of leakage and accuracy together. The accuracies are of {scene}, and the attacked pictures "
-        f"are others. Attack {scene} to see a chart."
+        f"There is no chart of leakage and accuracy together: the accuracies were measured with {scene}, but other pictures are "
+        f"attacked here. Attack {scene} to see a chart."
     )
 
 

@@ -33,13 +33,13 @@ COSTS = (
     "(random starts). A model that learns nothing ends at an accuracy of 10 to 11 %, which is guessing. The accuracy "
     "drop, with the range in which it lies with 95 % confidence, is in percentage points, against a training of the same length "
     "without protection. The privacy budget (epsilon) limits how much the training can show about one picture (differential "
-    "privacy; delta, the small slack of this limit, is 1e-5). “Pictures used in turn” means: as trained, every picture once in each pass. "
-    "“Pictures drawn at random” means: the same training, with pictures drawn at random for every step. The sign ∞ "
+    "privacy; delta, the small slack of this limit, is 0.00001). The models were trained in passes that take every picture once; "
+    "the last column is for the same training with pictures drawn at random for every step. The sign ∞ "
     "means that the privacy budget bounds nothing."
 )
 APART = (
     "There is no chart of leakage and accuracy together here. The attacks were measured with pictures of {leaks}, the "
-    "accuracies are of {scene}. A chart of both would mix two sets of pictures. A comparison of {scene} above has such "
+    "accuracies are of {scene}. A chart of both would mix two sets of pictures. Above, a comparison made with {scene} has such "
     "a chart."
 )
 
@@ -168,8 +168,10 @@ def render_cost(known: Catalog) -> None:
             "Accuracy (%)": [round(100 * row.accuracy, 2) for row in rows],
             "Seeds": [len(row.accuracies) for row in rows],
             "Accuracy drop (percentage points)": [row.difference or DASH for row in rows],
-            "Privacy budget (epsilon), pictures used in turn": [_epsilon(row, "unsampled") for row in rows],
-            "Privacy budget (epsilon), pictures drawn at random": [_epsilon(row, "sampled") for row in rows],
+            "Privacy budget (epsilon) if each pass of the training takes every picture once": [_epsilon(row, "unsampled") for row in rows],
+            "Privacy budget (epsilon) if each step of the training draws its pictures at random": [
+                _epsilon(row, "sampled") for row in rows
+            ],
             "Model with": [row.model or "its usual settings" for row in rows],
             "Rounds": [row.rounds for row in rows],
             "Training pictures": [row.pictures for row in rows],

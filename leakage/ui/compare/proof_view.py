@@ -16,28 +16,31 @@ ABOUT = (
     "The protection AdaDefense (of Hu and others, 2024) makes a phone send other numbers in place of its gradient. For each number $g$ "
     r"of the gradient the phone sends $\hat m / (V + \varepsilon)$, a training step of the method Adam. Here $\hat m$ is an "
     r"average of $g$ over the rounds, $V$ is the root of an average of $g^2$, and $\varepsilon$ is tiny. The authors of AdaDefense argue "
-    r"in equations 6 to 17 that $g$ cannot be computed from this step. They set $V = \alpha g$, and obtain a derivative (how fast the "
-    "sent number changes with $g$). It depends on $m$, a number that only the phone knows. Below, three claims of the authors are "
+    r"in equations 6 to 17 that $g$ cannot be computed from this step. They put a multiple of $g$ in place of $V$ ($V = "
+    r"\alpha g$), and obtain a derivative (how fast the sent number changes with $g$). It depends on $m$, a number that only the phone "
+    "knows. Below, three claims of the authors are "
     "checked for one number of a gradient, with the formula for the sent number. Their proof does not stop an attack: **in "
-    "the Lab, the attacker that knows AdaDefense solves the same formula for $g$**."
+    "the Lab, the attacker that knows AdaDefense solves the formula of the sent number for $g$**."
 )
 FIRST = (
     "**a. $V / |g|$ is 1 in every round** if the gradient does not change: a part of Adam (bias correction) is made for this case. For "
     r"this ratio the appendix of the paper prints $\alpha = 1$ in rounds 1 and 2, and $1.258 = 1/\sqrt{1 - 0.999^{1000}}$ in round 1000. "
-    r"For round 1000 it takes $v$, Adam's average of $g^2$, to be $g^2$ already, and corrects it once more. In round 1 such a "
-    r"second correction would give $\alpha = 31.6$."
+    r"In Adam, the average $v$ of $g^2$ begins too small, and bias correction brings it up to $g^2$. For round 1000 the appendix "
+    r"begins with $g^2$ itself, as if it were corrected already, and corrects it again. In round 1 such a second correction would give "
+    r"$\alpha = 31.6$."
 )
 SECOND = (
-    r"**b. $V$ has no sign.** $\sqrt{g^2}$ is $|g|$, never $\alpha g$. With $|g|$ in place of $\alpha g$, equation 17 changes its sign "
-    "wherever $g$ is negative."
+    r"**b. $V$ is never negative.** $\sqrt{g^2}$ is $|g|$, not $\alpha g$. With $|g|$ in place of $\alpha g$, the derivative in equation "
+    "17 gets the opposite sign wherever $g$ is negative, because $|g|$ falls there while $g$ rises."
 )
 THIRD = (
-    r"**c. The derivative is a different one.** Equation 17 says $-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$, where $r$ is the round "
-    r"and $\beta_1$ a constant of Adam. But if the gradient does "
-    r"not change from round to round, the derivative of $V$ is $\alpha$ in round 1 alone, half of that in round 2, and almost 0 in round "
-    r"1000. In round 1, $m$ is 0: the derivative of equation 17 is 0, the true one almost 0 ($\varepsilon$ is tiny), and the phone sends "
-    "the sign of $g$. A derivative of 0 means that the sent number does not change with the size of $g$: the size is hidden, and the "
-    "sign is sent."
+    r"**c. The paper is wrong about how fast the sent number changes with $g$ (its derivative).** Equation 17 of the paper says "
+    r"$-\beta_1 m / (\alpha (1 - \beta_1^r) g^2)$ ($r$ is the round, $\beta_1$ a constant of Adam). It assumes that $V$ "
+    r"changes $\alpha$ times as fast as $g$. But $V$ averages over all rounds: if the gradient was the same in all rounds, this is true in "
+    r"round 1 alone. In round 2, $V$ changes half as fast, and in round 1000 hardly at all. In round 1, $m$ (kept from earlier rounds) is "
+    r"still 0, so the paper's derivative is 0. The phone sends $g / (|g| + \varepsilon)$ ($\varepsilon$ is tiny), about 1 or -1: the "
+    "sign of $g$. So the true derivative is almost 0 too: the sent number does not change with the size of $g$; the size is hidden, and "
+    "the sign is sent."
 )
 
 
@@ -46,16 +49,21 @@ def show(_known: Catalog) -> None:
     st.markdown(ABOUT)
     left, right = st.columns(2, vertical_alignment="bottom")
     number = left.segmented_control(
-        "Round of training (the three that the paper mentions)", list(PRINTED), default=2, required=True, key="proof-round", width="stretch"
+        "Round of training: one of the three for which the paper on AdaDefense prints numbers",
+        list(PRINTED),
+        default=2,
+        required=True,
+        key="proof-round",
+        width="stretch",
     )
-    before = right.slider("Gradient in all earlier rounds", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
+    before = right.slider("The number g in all earlier rounds", -REACH, REACH, 1.0, 0.1, key="proof-before", disabled=number == 1)
     entry = GradientEntry(number, before)
     st.markdown(FIRST)
     st.plotly_chart(
         ratio(),
         key="proof-ratio",
         config={"displayModeBar": False},
-        alt="The number V of the method Adam, divided by the size of the gradient, in each round",
+        alt="V (the root of an average of the squared gradient) divided by the size of the gradient, in each round",
     )
     st.markdown(SECOND)
     st.plotly_chart(root(entry), key="proof-root", config={"displayModeBar": False}, alt="How the number V depends on the gradient")

@@ -54,7 +54,10 @@ def show(known: Catalog) -> None:
         st.markdown(HOOK.format(short=escape(known.defenses.get(solved["defense"]).short), kept=int(solved["hook"]["kept"])))
         left, right = st.columns(2)
         left.plotly_chart(
-            hook(solved["hook"]), key="rounds-hook", config={"displayModeBar": False}, alt="How the size of v depends on the size of g"
+            hook(solved["hook"]),
+            key="rounds-hook",
+            config={"displayModeBar": False},
+            alt="How large the sent number v is for each size of the gradient's number g",
         )
         right.plotly_chart(
             closeness(solved["cifar"]),

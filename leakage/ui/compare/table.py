@@ -98,19 +98,21 @@ SCORES = {  # title -> column
     ),
 }
 NOTE = (
-    "A dash (–) means: not measured, or not defined. The accuracy is that of the named model after a short training "
-    "with this protection. The training is the same for all protections. The accuracy is blank if it was not measured, "
-    "or if another model is attacked here. With more rounds of training some protections lose less accuracy, see "
-    "“Precomputed results”. The privacy budget (epsilon) limits what can be learned about one picture, or about all "
-    "pictures of one phone (differential privacy, at delta 1e-5 or less). The sign ∞ means that the privacy budget bounds nothing. "
-    "If the phone does nothing that an attacker could imitate, one run stands for both attackers."
+    "A dash (–) means: not measured, or not defined. The accuracy is that of the model that the table names, after a short training with "
+    "the protection of the row. The training is the same for all protections. The accuracy is blank if it was not measured, or if another "
+    "model is attacked here. With more rounds of training some protections lose less accuracy, see “Precomputed results”. The privacy "
+    "budget (epsilon) limits what can be learned about one picture, or about all pictures of one phone (differential privacy; delta, the "
+    "small slack of this limit, is at most 0.00001). The sign ∞ means that the privacy budget bounds nothing. If the phone does nothing "
+    "that an attacker could imitate, one run stands for both attackers."
 )
 MATRIX_NOTE = (
     "How close the attacker's picture is, in decibels (PSNR): a higher number leaks more. A full colour means: "
     f"{RECOGNIZABLE}. A paler colour means: {SINGLED_OUT}, or {PARTLY}. No colour means: {NOT_SHOWN}, which is no proof "
     "of safety. A frame means that only the adaptive attacker shows something."
 )
-WORST_NOTE = "Every variant is judged by the attacker that shows most. An attacker that was not tried may show more."
+WORST_NOTE = (
+    "Every attacker tries each row, and the attacker that shows most of the pictures counts. An attacker that was not tried may show more."
+)
 Variants = dict[str, dict[str, Row]]  # title -> attacker -> the row of its run
 
 
@@ -129,7 +131,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def worst_table(rows: Sequence[Row]) -> str:
     """Return a table as HTML with a row for each variant: the result of its best attacker, and which attacker that was."""
-    explanation = "The attack that shows most of the pictures, what its attacker knows, and how many attacks were tried."
+    explanation = "The attack that shows more of the pictures than any other, what its attacker knows, and how many attacks were tried."
     finder = Column(what=explanation, read=lambda row: _finder(row, rows))
     return _table(rows, {title: {"both": row} for title, row in worst_runs(rows).items()}, ["both"], {"Found by": finder})
 

@@ -88,7 +88,7 @@ def shared_protection(known: Catalog) -> tuple[Part, ...]:
         index = list(menu).index(first) if first else 0
         stack = st.selectbox("Protection", menu, index=index, format_func=menu.__getitem__, key=key, on_change=_forget_answers)
         return parse_key(stack, known)
-    label, most = "Protections in all variants, in this order", STACKED - 1
+    label, most = "Protections that every variant uses, in this order", STACKED - 1
     picked = st.multiselect(label, menu, format_func=menu.__getitem__, key=key, max_selections=most)
     return tuple(part for stack in picked for part in parse_key(stack, known))
 
@@ -108,7 +108,7 @@ def choose_attackers() -> str:
         format_func=offered.__getitem__,
         key="voices",
         width="stretch",
-        help=f"Worst case: the strongest known attackers try every variant, and the result that shows most counts. "
+        help=f"Worst case: the strongest known attackers try every variant, and what counts is the result that shows most of the pictures. "
         f"{DIFFERENCE} Both means: two runs for each variant by the attack chosen below (naive and adaptive), "
         "or one run if the phone does nothing that an attacker could imitate.",
     )

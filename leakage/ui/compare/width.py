@@ -19,15 +19,15 @@ LOOKS = {  # widened part -> colour and marker; Okabe-Ito, readable on white and
     "the third layer": ("#cc79a7", "triangle-up"),
 }
 STORY = (
-    "A wider network sends more numbers in its gradient, but the attacker has more unknown numbers to find too. A network works in layers, "
-    "one after the other. One small network, with too few equations in its second layer, was made 2 and 4 times as wide, in every "
-    "layer or in one layer. An attack that solves one layer after the other (R-GAP) was run on its gradient, with small random "
-    "numbers (noise) added. The error of the attack falls below that of a grey picture only if **every** layer is 4 times as wide. "
-    "Then unknowns minus equations (the index) are far below 0. If a single layer is made wider, too few equations are left "
-    "somewhere: unknowns minus equations stay above 0, and the error above that of a grey picture. If unknowns minus equations do "
-    "not change, a wider network only makes the noise do less harm. "
-    "With a hundred times this noise, making the third layer 4 times as wide lowers the "
-    "error from {narrow:.2f} to {wide:.2f}; without noise the error stays at {without:.2f}."
+    "A network works in layers, one after the other; in a wider network each layer computes more numbers. A wider network sends more "
+    "numbers in its gradient, but it also gives the attacker more unknown numbers to find: those that pass from layer to layer. One small "
+    "network, with too few equations in its second layer, was made 2 and 4 times as wide, in every layer or in one layer. An attack that "
+    "solves one layer after the other (R-GAP) was run on its gradient, with small random numbers (noise) added. The error of the attack "
+    "falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus equations (the index) are far "
+    "below 0. If a single layer is made wider, too few equations are left somewhere: unknowns minus equations stay above 0, and the error "
+    "above that of a grey picture. If unknowns minus equations do not change, a wider network only means that the noise disturbs the "
+    "attack less. With a hundred times this noise, making the third layer 4 times as wide lowers the error from {narrow:.2f} to "
+    "{wide:.2f}; without noise the error stays at {without:.2f}."
 )
 
 
@@ -66,7 +66,7 @@ def figure() -> go.Figure:
 
 def show() -> None:
     """Draw an expander that says whether a wider network leaks more, with the plot of `figure`."""
-    with st.expander("Does a wider network give away more of its pictures?"):
+    with st.expander("Does a wider network (more numbers in each layer) give away more of its pictures?"):
         results = measured()
         first, third = results["rows"][0], results["rows"][-1]["mse"]
         st.markdown(STORY.format(narrow=float(first["mse"][MUCH]), wide=float(third[MUCH]), without=float(third["0.0"])))

@@ -28,7 +28,10 @@ BATCH = (
     "How many pictures go into one gradient. Press + on a picture to add it. A larger number adds the next pictures of the list, "
     "a smaller number takes out the last pictures."
 )
-TOO_MANY = "You chose {} files of {:.0f} MB together; {} files of {} MB together are allowed. The last files are left out: remove some."
+TOO_MANY = (
+    "You chose {} files of {:.0f} MB together; {} files of {} MB together are allowed. The last files are left out. To add them, remove "
+    "other files."
+)
 FRONT, BACK = 16, 9  # characters that are shown of a long file name: from its beginning, and from its end with the extension
 
 
@@ -152,8 +155,8 @@ def uploaded() -> list[Item]:
         ["png", "jpg", "jpeg", "webp"],
         accept_multiple_files=True,
         key=f"files-{number}",
-        help="If six or more pictures of one update are of one kind (faces, digits, scans, other pictures), the line-up compares these "
-        "pictures with each other. The class that you choose for a picture says its kind.",
+        help="If six or more pictures of one update are of one kind (faces, digits, scans, other pictures), the line-up consists of "
+        "these pictures. The page learns the kind of a picture from the class that you choose for it.",
     )
     taken = take_picture(f"camera-{number}")
     st.caption(

@@ -131,7 +131,7 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="A model with one output answers yes or no, and the experiment decides which answer is right for a picture (its label). "
+        help="A model with one output answers yes or no. The experiment sets which answer counts as right for a picture (its label). "
         "The authors of the attack R-GAP chose the opposite of what the untrained network says. With that label, one picture has "
         "the gradient that is sent; with the other label, two pictures can have it.",
     )
@@ -151,7 +151,7 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.LOSSES),
             format_func=forms.LOSSES.__getitem__,
             key="loss",
-            help="The loss says how wrong the network is about a picture. The phone sends the gradient of the loss, and the attacker "
+            help="The loss says how wrong the network is about a picture. The gradient says how to make the loss smaller, and the attacker "
             "knows which loss the phone uses. With two kinds of loss (logistic and exponential), two pictures can have the same "
             "gradient. With the third kind (hinge), a gradient fits one picture; but if the network is clearly right (by a margin of 1 or "
             "more), the gradient is zero.",
@@ -162,9 +162,9 @@ def model_menus(fields: dict[str, Any]) -> None:
             list(forms.BATCH_NORM),
             format_func=forms.BATCH_NORM.__getitem__,
             key="batch_norm",
-            help="A part of the network (BatchNorm) uses averages over pictures. With stored averages, each picture is processed "
-            "alone. With averages of the pictures in this update, as in training, the pictures influence each other, and the attacker must "
-            "guess the averages too.",
+            help="A part of the network (BatchNorm) uses averages of numbers over several pictures. With stored averages, each picture is "
+            "processed alone. With averages of the pictures in this update, as in training, the pictures influence each other, and the "
+            "attacker must guess the averages too.",
         )
 
 

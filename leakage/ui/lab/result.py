@@ -63,7 +63,10 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
         return
     if runs and runs[0].kind == "rank":
         page = link(Markdown("See the ranks on their own page"), explain.ranks_link(Ranks.model_validate_json(runs[0].experiment)))
-        st.info(f"This run measured how many equations of a network add something new (their ranks). It was not an attack. {page}.")
+        st.info(
+            "This run measured how many independent equations each layer of a network gives the attacker (its rank). It was not an "
+            f"attack. {page}."
+        )
         return
     if not runs:
         st.info("Press Run to watch the first reconstruction.")

@@ -18,8 +18,8 @@ from leakage.ui.lab.chooser import uploads_of
 MAX_ATTACKERS = 6
 ABOUT = (
     "All attacks that fit these pictures and this model, the strongest known attacks first. Each attack is tried with "
-    "every known strategy against the protection. The attacks run side by side on the page Compare, and the result that "
-    "shows most counts."
+    "every known strategy against the protection. The attacks run side by side on the page Compare, and what counts is "
+    "the result that shows most of the pictures."
 )
 
 

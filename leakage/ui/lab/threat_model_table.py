@@ -15,8 +15,8 @@ from leakage.spec.threat_model import Row, assumptions, counted, format_value
 NOTES = {  # what an attack may note about its result, by key: the title of the row, and a prefix of the value
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
-    "event": ("In the attack's own words", ""),
-    "alpha": ("Where the attacker's own model lies, from the model sent out (0) to the model that came back (1)", "alpha "),
+    "event": ("What the attack reports", ""),
+    "alpha": ("The model that the attacker computes with: the model sent out (0), the model that came back (1), or a mixture", "alpha "),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
@@ -108,7 +108,7 @@ def score_rows(scores: FrameScores) -> list[Row]:
     ranks = {"pixels": without_none(scores.rank_pixel), "SSIM": without_none(scores.rank_ssim), "LPIPS": without_none(scores.rank_lpips)}
     medians = [f"{distance} {median(values):g}" for distance, values in ranks.items() if values]
     if medians:
-        rows.append(("measured", "Place in the line-up (middle value)", f"by {', '.join(medians)}"))
+        rows.append(("measured", "Place in the line-up (median of all pictures)", f"by {', '.join(medians)}"))
     if scores.registered_psnr is not None and scores.psnr is not None:
         rows.append(
             (

@@ -25,10 +25,10 @@ HELP = (
     "Afterwards the lab can attack with this network."
 )
 RECIPES = (
-    "The size of the network that learns to turn updates back into pictures. Our network is small and trains in two to six minutes; "
-    "with the protection Soteria, in a quarter of an hour. The other network is as wide as the published network (Wu et al. 2023) and, "
-    "like it, goes through the pictures 200 times. Both have fewer layers than the published network, and see a summary of each "
-    "update."
+    "The size of the network that learns to turn updates back into pictures. Our network is small and trains in two to six minutes; with "
+    "the protection Soteria, in a quarter of an hour. The other network has layers with as many numbers as those of the published network "
+    "(Wu et al. 2023) and, like it, goes through the pictures 200 times. Both have fewer layers than the published network, and see a "
+    "summary of each update."
 )
 
 
