@@ -13,7 +13,7 @@ from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Picture, SpecError
 from leakage.spec.question import Question, in_words_of
-from leakage.spec.threat_model import counted
+from leakage.spec.words import counted
 from leakage.ui.ask import answer_view, questions
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog

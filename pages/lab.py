@@ -6,8 +6,8 @@ from leakage.results.differences import sentence_case
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.pace import about

@@ -13,9 +13,10 @@ from leakage.api.normalization import Constants
 from leakage.api.plugins import chosen
 from leakage.api.progress import ReportProgress
 from leakage.api.update_check import Update
-from leakage.engine.core import Attack, Defense, Protocol
+from leakage.engine.core import Attack, Defense, Protocol, Server
 from leakage.engine.federation import Federation, ThreatModel
 
+USUAL = "inverting_gradients"  # the attack where the caller names none, and the server is honest
 Shape = tuple[int, int, int]
 BatchNorm = Literal["auto", "eval", "batch"]
 Loss = Callable[[Tensor, Tensor], Tensor]  # (logits (B, K), y) -> a scalar
@@ -35,6 +36,7 @@ class ClientArguments:
     defenses: Sequence[str | Defense] = ()
     protocol: str | Protocol = "fedsgd"
     aggregation: str | Protocol | None = None
+    server: str | Server | None = None
     adaptive: bool = True
     threat_model: ThreatModel | None = None
     normalization: Constants | None = None
@@ -77,7 +79,10 @@ class ClientArguments:
             raise ValueError(f"strategy: {threat.strategy!r} is none of these defenses; expected is one of {expected}.")
         if threat.statistics not in ("none", "running", "exact"):
             raise ValueError(f"statistics must be none, running or exact; got {threat.statistics!r}.")
-        return Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation)
+        server: Server | None = None if self.server is None else chosen("server", self.server)
+        if server and server.rounds > 1:
+            raise ValueError(f"{server.id} needs {server.rounds} watched rounds; one round is simulated here. Run it in the lab.")
+        return replace(Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation), server=server)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +102,7 @@ class AttackArguments(ClientArguments):
     x: Tensor | None = None
     y: Tensor | None = None
     _: KW_ONLY
-    attack: str | Attack = "inverting_gradients"
+    attack: str | Attack | None = None
     update: Update | None = None
     image_shape: Shape | None = None
     batch_size: int | None = None
@@ -108,6 +113,14 @@ class AttackArguments(ClientArguments):
         """Everything that the attacker is granted; labels beside an update are granted too."""
         threat = super().threat
         return replace(threat, labels=True) if self.update is not None and self.y is not None else threat
+
+    @property
+    def attacker(self) -> Attack:
+        """The attack; by default the attack that reads what the server has built in, or a search. Raises TypeError, ValueError."""
+        server = self.federation.server
+        usual = server.reading[0] if server and server.reading else USUAL
+        attack: Attack = chosen("attack", usual if self.attack is None else self.attack)
+        return attack
 
 
 def takes(

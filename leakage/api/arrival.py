@@ -129,8 +129,9 @@ def received_update(arguments: AttackArguments) -> Arrival:
         set_loss(model, loss)
         if y is not None:
             check_loss(loss, logits, y)
-    trained = federation.changed(again(model)) if federation.changes_model else model
+    shape = (image_shape[0], image_shape[1], image_shape[2])
+    trained = federation.changed(again(model), shape) if federation.changes_model else model
     sent = update_of(arguments.update, arguments.model, dict(trained.named_parameters()))
     input_check.check_length(sent)
-    batch = Batch(batch_size, (image_shape[0], image_shape[1], image_shape[2]), num_classes)
+    batch = Batch(batch_size, shape, num_classes)
     return Arrival(model, sent, arguments, batch, y, probe)

@@ -7,10 +7,9 @@ from leakage.api.arrival import received_update
 from leakage.api.declared import fit_of
 from leakage.api.model_errors import explained
 from leakage.api.outcome import AttackRun, Result
-from leakage.api.plugins import chosen
 from leakage.api.preparation import check_fit, prepare_batch
 from leakage.api.progress import progress_of
-from leakage.engine.core import Attack, Observation
+from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
 from leakage.engine.losses import classes_of
 from leakage.engine.observe import observe as observe_client
@@ -36,6 +35,7 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
         defenses: what the client does to its update before it sends it, in this order.
         protocol: how the client trains and what it sends.
         aggregation: how the updates of several clients are combined before the server sees them ("secure_aggregation": their sum).
+        server: the server that changes the model before the client trains it ("imprint"); None: an honest server. Not with `update`.
         adaptive: True: the attacker knows protocol and defenses and imitates them; False (naive): it takes the update for a gradient.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: of the pictures before they enter the model: (mean, std), a number for each channel, or an object that has both,
@@ -46,7 +46,7 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
         loss: what the client minimizes, any function (logits (B, K), y) -> scalar; by default the mean cross-entropy. The attacker
             knows it. Labels are read from the update for cross-entropy only; for another loss grant the labels, or use `dlg`.
         seed: of all random numbers.
-        attack: how the attacker reconstructs the pictures.
+        attack: how the attacker reconstructs the pictures; None: by what `server` has built in, or by a search ("inverting_gradients").
         update: what a client sent, as `protocol` sends it: tensors or arrays, by parameter name or in the order of
             `model.parameters()`. Prefixes of frameworks, buffers and frozen parameters are removed.
         image_shape: (C, H, W) of the pictures behind `update`.
@@ -96,12 +96,14 @@ def frames(arguments: AttackArguments) -> AttackRun:
 @differentiable()
 def attack_run(arguments: AttackArguments) -> AttackRun:
     """Return an attack that has not begun. Raises TypeError or ValueError where an argument is not allowed."""
-    attacker: Attack = chosen("attack", arguments.attack)
+    attacker = arguments.attacker
     progress = progress_of(arguments.progress, attacker)
     federation, seed = arguments.federation, arguments.seed
     if arguments.update is not None:
         if arguments.x is not None:
             raise ValueError("Give either pictures (x), or an update: the update may not be that of the pictures.")
+        if arguments.server is not None:
+            raise ValueError("Give either a server, or an update: a server changes the model before the client computes its update.")
         arrival = received_update(arguments)
         with explained(arrival.model):
             assumed = arrival.batch_norm()

@@ -1,4 +1,4 @@
-"""The kinds of plug-in, and all names that a plug-in imports. Protocol and Model are defined in files of their own.
+"""The kinds of plug-in, and all names that a plug-in imports. Protocol, Model, Server and Check are defined in files of their own.
 
 Pictures are float32 in [0, 1], shape (B, C, H, W): B pictures with C channels. Labels are int64 (B,), or probabilities (B, K) of K
 classes. Gradients and weights are `Params`: parameter name -> tensor.
@@ -9,8 +9,11 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import nn
 
+from leakage.engine.check import Check as Check
+from leakage.engine.check import Handed as Handed
 from leakage.engine.inapplicable import DoesNotApplyError as DoesNotApplyError
 from leakage.engine.inapplicable import UnreadableLabelsError as UnreadableLabelsError
+from leakage.engine.malicious_server import Server as Server
 from leakage.engine.model import Model as Model
 from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.observation import Batch as Batch

@@ -9,10 +9,11 @@ from torch import Tensor, nn
 
 from leakage.engine.client import gradient_client
 from leakage.engine.client_protections import STAGES, Protection, change_model, defend_client, order_protections
-from leakage.engine.core import Client, Defense, Params, Protocol, Round, TrainedGenerator, generator
+from leakage.engine.core import Check, Client, ClientState, Defense, Params, Protocol, Round, Server, TrainedGenerator, Update, generator
 from leakage.engine.loading import load
 from leakage.engine.stopping import stoppable
 from leakage.engine.tensor_names import OF
+from leakage.engine.weights import drawing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,9 @@ class Federation:
         seed: the seed of all random numbers
         rounds: number of rounds that the server has watched this client, which trains on the same pictures each time
         attacked_round: the number of the attacked round, from 1
+        server: the server that changes the model; None: an honest server, which follows the protocol
+        checks: what each client checks of the model that it received, before it trains
+        refuse: whether a client sends nothing if one of its checks trips; otherwise the checks are only reported
     """
 
     protocol: Protocol
@@ -67,6 +71,9 @@ class Federation:
     seed: int
     rounds: int = 1
     attacked_round: int = 1
+    server: Server | None = None
+    checks: tuple[Check, ...] = ()
+    refuse: bool = True
 
     @staticmethod
     def of(
@@ -110,8 +117,8 @@ class Federation:
 
     @property
     def changes_model(self) -> bool:
-        """Whether a protection changes the model."""
-        return any(type(protection.defense).change is not Defense.change for protection in self.protections)
+        """Whether the server or a protection changes the model."""
+        return self.server is not None or any(type(protection.defense).change is not Defense.change for protection in self.protections)
 
     @property
     def attacks_initial_model(self) -> bool:
@@ -123,9 +130,56 @@ class Federation:
         """Whether the server receives only the gradient of one client's single step, in the first round, of an unchanged model."""
         return self.sends_gradient and self.rounds == 1 and not self.changes_model
 
-    def changed(self, model: nn.Module) -> nn.Module:
-        """Return the model as the protections change it, untrained."""
+    @property
+    def singles_out(self) -> bool:
+        """Whether the server may hand out other weights to one client than to another."""
+        return self.server is not None and type(self.server).single_out is not Server.single_out
+
+    def changed(self, model: nn.Module, image_shape: tuple[int, int, int]) -> nn.Module:
+        """Return the model as the server and the protections change it; what they add is untrained.
+
+        Args:
+            model: the agreed model; may be altered in place.
+            image_shape: (C, H, W) of one picture.
+
+        Raises:
+            ValueError: the server or a protection does not fit the model.
+        """
+        if self.server:
+            with drawing(self.seed, "server", self.server.id, "weights"):
+                model = self.server.rebuild(model, image_shape, self.aggregation.members)
         return change_model(model, self.protections, seed=self.seed)
+
+    def handed_out(self, model: nn.Module, weights: Params, history: Sequence[Round]) -> Params:
+        """Return the weights that the server hands out in the next round, by parameter.
+
+        Args:
+            model: the network that is handed out.
+            weights: the weights of an honest server.
+            history: the earlier rounds, as the server received them.
+        """
+        if self.server is None:
+            return weights
+        handed = self.server.hand_out(model, weights, history, generator(self.seed, "server", self.server.id))
+        return {name: value.detach().requires_grad_() for name, value in handed.items()}
+
+    def singled_out(self, client: Client, model: nn.Module, member: int) -> Client:
+        """Return a client that computes with the weights that the server hands to this member in place of the given weights."""
+        server, members = self.server, self.aggregation.members
+        if server is None or not self.singles_out:
+            return client
+
+        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            return client(server.single_out(model, weights, member, members), x, y, state)
+
+        return send
+
+    def received_weights(self, model: nn.Module, weights: Params) -> list[Params]:
+        """Return the weights that each client receives, by parameter, where `handed_out` returned `weights`."""
+        members = self.aggregation.members
+        if self.server is None:
+            return [weights] * members
+        return [self.server.single_out(model, weights, member, members) for member in range(members)]
 
     def client(self, model: nn.Module, *, should_stop: Callable[[], bool] = lambda: False) -> Client:
         """Return the honest client, or the merged honest clients under aggregation; the random numbers of each client differ.
@@ -142,12 +196,12 @@ class Federation:
                 client = defend_client(client, stage, self.protections, model, seed=self.seed, number=number)
                 if stage == "gradient":
                     client = self.protocol.client(client, partial(generator, self.seed, "client", *keys))
-            return client
+            return self.singled_out(client, model, number)
 
         return self.aggregation.merge_clients([member(number) for number in range(self.aggregation.members)])
 
     def server_update(self, seen: Round) -> Params:
-        """Return the weights that the server sends in the next round, by parameter."""
+        """Return the weights that an honest server sends in the next round, by parameter."""
         return {name: value.detach().requires_grad_() for name, value in self.protocol.server_update(self.average_client(seen)).items()}
 
     def average_client(self, seen: Round) -> Round:

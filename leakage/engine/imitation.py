@@ -39,7 +39,8 @@ class Imitation:
         """Whether the imitation computes the updates of several guesses at once; a naive attacker's replay always does."""
         federation = self.federation
         return not self.adaptive or (
-            federation.protocol.elementwise
+            not federation.singles_out
+            and federation.protocol.elementwise
             and federation.aggregation.elementwise
             and all(protection.defense.elementwise for protection in self.protections)
         )
@@ -49,11 +50,12 @@ class Imitation:
         """Whether runs can share the gradients of guesses: the imitation is computed from one gradient of each guess."""
         return not self.adaptive or (self.elementwise and self.federation.sends_gradient)
 
-    def client(self, gradient: Client, inverted: Params) -> Client:
+    def client(self, gradient: Client, model: nn.Module, inverted: Params) -> Client:
         """Return the imitation of the client, or of the merged clients under aggregation.
 
         Args:
             gradient: a client that computes a gradient.
+            model: the model that was handed out.
             inverted: the update that the attacker works with, as `invert_update` returns it.
         """
         client = gradient
@@ -63,7 +65,10 @@ class Imitation:
                     client = protection.strategy.surrogate(client, inverted)
             if stage == "gradient":
                 client = self.federation.protocol.client(client)
-        return self.federation.aggregation.merge_clients([client] * self.federation.aggregation.members)
+        federation = self.federation
+        return federation.aggregation.merge_clients(
+            [federation.singled_out(client, model, n) for n in range(federation.aggregation.members)]
+        )
 
     def initialize_latents(self, model: nn.Module, pictures: int) -> Params:
         """Write the attacker's initial guess of the client's secret buffers into the model; return the buffers that the attack optimizes.

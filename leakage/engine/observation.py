@@ -11,6 +11,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor, nn
 
+from leakage.engine.arranged import Bins
 from leakage.engine.normalise import normalisation_of
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
@@ -206,6 +207,7 @@ class Observation:
         replay: how to compute what the client would have sent
         granted: what the experiment gives to the attacker beyond that
         knowledge: what the attacker knows of the protections
+        secret: what a server that changes the model has built into it; None for an honest server
     """
 
     model: nn.Module
@@ -214,6 +216,7 @@ class Observation:
     replay: Replay
     granted: Granted = field(default_factory=Granted)
     knowledge: ProtectionKnowledge = field(default_factory=ProtectionKnowledge)
+    secret: Bins | None = None
 
     @property
     def update(self) -> Params:

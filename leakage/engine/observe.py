@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,6 +29,7 @@ from leakage.engine.core import (
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.federation import Federation
 from leakage.engine.imitation import Imitation
+from leakage.engine.inspection import Inspection
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.rehearsed_client import rehearsed_client
 from leakage.engine.statistics import batch_statistics, stored_statistics
@@ -48,7 +50,7 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
         The model in eval mode, on the device of x and in its precision.
     """
     capabilities = capabilities_of(model)
-    model = federation.changed(model).to(x.device, x.dtype).eval()
+    model = federation.changed(model, (x.shape[1], x.shape[2], x.shape[3])).to(x.device, x.dtype).eval()
     set_capabilities(model, capabilities)
     if x.device.type == "cpu" and capabilities.channels_last:  # 5 to 10 % faster there, the same numbers
         model = model.to(memory_format=torch.channels_last)
@@ -57,14 +59,26 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
     return model
 
 
+def inspection_of(
+    model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Literal["eval", "batch"] = "eval"
+) -> Inspection | None:
+    """Return the clients' checks of what they will receive; None if they check nothing.
+
+    Call it before `ready`, which alters the model; the arguments are those of `ready`.
+    """
+    honest = replace(federation, server=None)
+    return Inspection(federation, ready(deepcopy(model), honest, x, batch_norm=batch_norm)) if federation.checks else None
+
+
 @exact_arithmetic()
-def observe(
+def observe(  # noqa: PLR0913  (the clients, the server and who may stop them)
     model: nn.Module,
     x: Tensor,
     y: Tensor,
     federation: Federation,
     *,
     num_classes: int,
+    inspection: Inspection | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Observation:
     """Let the client with (x, y) send its updates for all rounds, and return everything that the server has afterwards.
@@ -79,14 +93,16 @@ def observe(
         y: private labels (B,).
         federation: protocol, protections, rounds and threat model.
         num_classes: K.
+        inspection: the clients' checks of what they receive, as `inspection_of` returns them; the attacker does not learn what they find.
         should_stop: called before every local step of every round.
 
     Raises:
+        RefusedError: a check tripped in the attacked round or before it, and the clients refuse (`Federation.refuse`).
         StoppedError: `should_stop` returned True.
     """
     imitation = Imitation(federation)
-    history = _watch(imitation, federation.client(model, should_stop=should_stop), model, x, y)
-    if federation.attacked_round > 1:
+    history = _watch(imitation, federation.client(model, should_stop=should_stop), model, x, y, inspection)
+    if federation.attacked_round > 1 or federation.server:
         with torch.no_grad():
             for name, value in model.named_parameters():
                 value.copy_(history[federation.attacked_round - 1].weights[name])
@@ -121,21 +137,28 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
     return server.observation(batch, labels, stored_statistics(model) if threat.statistics == "running" else None)
 
 
-def _watch(imitation: Imitation, client: Client, model: nn.Module, x: Tensor, y: Tensor) -> list[Round]:
-    """Run all rounds and return them as the server sees them; the attacked round also has the client's state as the server infers it."""
+def _watch(imitation: Imitation, client: Client, model: nn.Module, x: Tensor, y: Tensor, inspection: Inspection | None) -> list[Round]:
+    """Run all rounds and return them as the server sees them; the attacked round also has the client's state as the server infers it.
+
+    After the attacked round a refusal of the clients ends the rounds.
+    """
     federation, weights = imitation.federation, weights_of(model)
-    if federation.rounds > 1:  # `observe` later overwrites the model's parameters with those of the attacked round
+    if federation.rounds > 1 or federation.server:  # `observe` later overwrites the model's parameters with those of the attacked round
         weights = {name: value.detach().clone().requires_grad_() for name, value in weights.items()}
     state, shadow, history = ClientState(), ClientState(), list[Round]()
     for number in range(1, federation.rounds + 1):
-        shadow = {**shadow, **imitation.accomplice_state(model, weights)}
-        update, state = client(weights, x, y, state)
+        handed = federation.handed_out(model, weights, history)
+        if inspection and not inspection.accepts(model, handed, history, x, y):
+            break
+        shadow = {**shadow, **imitation.accomplice_state(model, handed)}
+        update, state = client(handed, x, y, state)
         update = {name: value.detach().contiguous() for name, value in update.items()}
-        seen = Round(weights, update, shadow, len(x))
+        seen = Round(handed, update, shadow, len(x))
         # Only the attacked round keeps its state, which can be several times as large as an update.
         history.append(seen if number == federation.attacked_round else replace(seen, state=ClientState()))
         shadow = {name: value.detach() for name, value in imitation.infer_state(seen).items()}
-        weights = federation.server_update(seen) if number < federation.rounds else weights
+        if federation.server is None and number < federation.rounds:  # the base weights of any other server stand still
+            weights = federation.server_update(seen)
     return history
 
 
@@ -161,7 +184,7 @@ class _Server:
         latents = imitation.initialize_latents(self.model, -(-batch.size // federation.aggregation.members))
         state = federation.aggregation.broadcast_state(self.shadow)
         update = imitation.invert_update(attacked.update, self.shadow)
-        client = imitation.client(gradient_client(self.model), update)
+        client = imitation.client(gradient_client(self.model), self.model, update)
 
         def to_gradient(update: Params, state: ClientState) -> Params:
             return imitation.to_gradient(update, Round(weights, attacked.update, state, attacked.count))
@@ -191,6 +214,7 @@ class _Server:
                 errors=expected_errors(imitation, attacked, update, self.shadow),
                 latents=latents,
             ),
+            secret=federation.server.secret(self.model, federation.aggregation.members) if federation.server else None,
         )
 
     def _rehearse(self, batch: Batch) -> Callable[[Params, int], Params]:
@@ -221,7 +245,7 @@ class _Server:
         imitation = self.imitation
         if not capabilities_of(self.model).vectorised or not imitation.elementwise:
             gradient = gradient_client(self.model)
-            single = imitation.client(gradient, inverted) if imitation.adaptive else gradient
+            single = imitation.client(gradient, self.model, inverted) if imitation.adaptive else gradient
 
             def one_by_one(x: Tensor, y: Tensor) -> Params:
                 sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, state)[0] for lane, guess in enumerate(x)]
@@ -229,7 +253,7 @@ class _Server:
 
             return one_by_one
         vectorised = lanes_client(self.model)
-        client = imitation.client(vectorised, inverted) if imitation.adaptive else vectorised
+        client = imitation.client(vectorised, self.model, inverted) if imitation.adaptive else vectorised
 
         def replay_many(x: Tensor, y: Tensor) -> Params:
             count = len(x)
@@ -248,7 +272,7 @@ class _Server:
             return lambda gradients: gradients
         nothing, reported = next(iter(weights.values())).new_zeros(0), _ReportedGradient()
         # Built once, because an imitation reads the update when it is built.
-        client = imitation.client(reported, inverted)
+        client = imitation.client(reported, self.model, inverted)
 
         def replay_gradients(gradients: Params) -> Params:
             with reported.reporting(gradients):

@@ -10,12 +10,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from leakage.engine.check import CheckReading
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Attack, Batch, Observation, Snapshot, generator
 from leakage.engine.devices import exact_arithmetic, run_exactly
 from leakage.engine.federation import Federation
 from leakage.engine.matching import diverged
-from leakage.engine.observe import observe, ready
+from leakage.engine.observe import inspection_of, observe, ready
 from leakage.engine.stopping import StoppedError
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines
@@ -51,6 +52,8 @@ class PreparedAttack:
     """The distances between the gradient in what was sent and the undefended gradient."""
     known: dict[str, float] = field(default_factory=dict)
     """The distances between the gradient that the attacker works with and the undefended gradient."""
+    checked: tuple[CheckReading, ...] = ()
+    """What the clients' checks of the received model found; the attack does not get it."""
 
     def referee(self) -> Referee:
         """Create the Referee, which compares the guesses of one run with the private pictures."""
@@ -93,14 +96,16 @@ def prepare_attack(
         should_stop: called before every local step of the client, and before the baselines are computed.
 
     Raises:
+        RefusedError: a client refused to train the received model.
         StoppedError: `should_stop` returned True.
         ValueError: the gradient of the private batch is zero.
     """
     x, y = private.x, private.y
+    inspection = inspection_of(model, federation, x, batch_norm=private.batch_norm)
     model = ready(model, federation, x, batch_norm=private.batch_norm)
     # `observe` may write the attacker's guess of a protection into the buffers of `model`.
     honest = deepcopy(model) if federation.changes_model else model
-    seen = observe(model, x, y, federation, num_classes=private.num_classes, should_stop=should_stop)
+    seen = observe(model, x, y, federation, num_classes=private.num_classes, inspection=inspection, should_stop=should_stop)
     plain, _ = gradient_client(honest)(seen.received.weights, x, y, {})
     if not any(bool(gradient.any()) for gradient in plain.values()):
         raise ValueError(NO_GRADIENT)
@@ -119,6 +124,7 @@ def prepare_attack(
         received=describe(sent, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.replay.to_gradient(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),
+        checked=tuple(inspection.readings) if inspection else (),
     )
 
 

@@ -20,7 +20,7 @@ from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Training
-from leakage.spec.threat_model import format_value
+from leakage.spec.words import format_value
 
 ACCURACY_COSTS = ROOT / "assets" / "accuracy_cost.json"
 RECIPE = ("model", "rounds", "pictures", "batch")  # two rows of the table can be compared if these are equal

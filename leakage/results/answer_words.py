@@ -13,8 +13,7 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.spec.gaussian_privacy import USEFUL
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, in_words_of, strangers
-from leakage.spec.threat_model import counted, format_value
-from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN, counted, format_value
 
 CHEATING = (
     "A server that cheats was not tried. It can send a model built to keep pictures apart in one update, leave all phones but one out of "

@@ -7,10 +7,11 @@ from leakage.data.datasets import TITLES
 from leakage.data.images import PictureError, find
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Entry
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.spec.threat_model import coincide, counted, format_value
-from leakage.spec.words import BATCH_NORM, KNOWS, LOSSES, STATISTICS, TASKS
+from leakage.spec.threat_model import coincide
+from leakage.spec.words import BATCH_NORM, KNOWS, LOSSES, STATISTICS, TASKS, counted, format_value
 
 NOTHING = "no protection"
+HONEST = "honest server"
 
 
 def attacker(experiment: Experiment, known: Catalog) -> str:
@@ -63,6 +64,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
     usual = "default countermeasure" if short else "default"
     defenses = [defense for each in experiments for defense in each.defenses]
     summed = [each.aggregation for each in experiments if each.aggregation]
+    servers = [each.server for each in experiments if each.server]
     return [
         ("The protection", every(lambda each: protection(each.defenses, defenses, known, short=short))),
         ("The attacker's countermeasure", every(lambda each: known.strategy_title(each.assume.strategy) or usual)),
@@ -83,6 +85,11 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         (
             "Added up with other phones",
             every(lambda each: part_words("protocol", each.aggregation, summed, known, short=short) if each.aggregation else "no"),
+        ),
+        *(
+            [("The server", every(lambda each: part_words("server", each.server, servers, known, short=short) if each.server else HONEST))]
+            if servers
+            else []
         ),
         ("The round", every(lambda each: f"{'round ' if short else ''}{each.attacked_round} of {each.rounds}")),
         ("The labels", every(lambda each: f"{'labels ' if short else ''}{'granted' if each.assume.labels else 'found out'}")),

@@ -9,7 +9,7 @@ from leakage.results.differences import protection, sentence_case
 from leakage.results.precomputed import Cell, load_results, seen_words
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Part
-from leakage.spec.threat_model import counted
+from leakage.spec.words import counted
 
 RESULTS = "rounds"
 

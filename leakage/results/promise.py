@@ -10,7 +10,7 @@ from leakage.spec.experiment import Part
 from leakage.spec.gaussian_privacy import DELTA, LARGEST, USEFUL, gaussian_epsilon, mu_of
 from leakage.spec.prepared import prepared
 from leakage.spec.question import Question
-from leakage.spec.threat_model import counted
+from leakage.spec.words import counted
 
 NONE_PROMISED = "No limit on what can be learned is promised (no epsilon), however many uploads"
 NO_USE = "no useful promise"

@@ -20,7 +20,7 @@ def schema(name: str, known: Catalog) -> dict[str, Any]:
     models: dict[str, type[BaseModel]] = {"experiment": Experiment, "metrics": Metrics}
     generated = models[name].model_json_schema(mode="validation")
     parts = generated["$defs"]
-    kinds = {"model": "model", "protocol": "protocol", "aggregation": "protocol", "defenses": "defense", "attack": "attack"}
+    kinds = {kind: kind for kind in ("model", "protocol", "server", "attack")} | {"aggregation": "protocol", "defenses": "defense"}
     parts |= {f"{kind}_plugin": {"oneOf": [_plugin(entry) for entry in known.of(kind)]} for kind in sorted({*kinds.values()})}
     experiment = generated if name == "experiment" else parts["Experiment"]
     for field, kind in kinds.items():

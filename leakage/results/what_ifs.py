@@ -8,10 +8,11 @@ from leakage.data.images import PictureError, find
 from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog
 from leakage.spec.cautions import warnings
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.lab_settings import without_default_strategy
 from leakage.spec.prepared import WhatIf, prepared
-from leakage.spec.threat_model import ClientBehavior, coincide
+from leakage.spec.threat_model import coincide
 from leakage.spec.words import BATCH_NORM, NAIVELY
 
 Questions = dict[str, tuple[str, Experiment]]  # title of a question -> what the question changes, in words, and the changed experiment

@@ -154,6 +154,7 @@ def timing_key(experiment: Experiment) -> str:
             *(asked["protocol"], asked["aggregation"], experiment.assume.adaptive),
             *(len(experiment.pictures), experiment.size, experiment.channels),
             *([experiment.outputs] if experiment.outputs else []),
+            *([asked["server"]] if experiment.server else []),
         ],
         sort_keys=True,
     )

@@ -18,7 +18,15 @@ EARLIER_PLUGINS = {  # id of a plug-in today -> what it was called until 0.2; di
     "sme": "surrogate_model",
     "spear": "exact_batches",
 }
-PLUGIN_KEYS = ("attack", "aggregation", "defense", "model", "protocol")  # keys of an address with the id of a plug-in as value
+PLUGIN_KEYS = (
+    "attack",
+    "aggregation",
+    "check",
+    "defense",
+    "model",
+    "protocol",
+    "server",
+)  # keys of an address with the id of a plug-in as value
 
 RESTARTS, FRACTION = {"restarts": "tries"}, {"fraction": "share"}
 EARLIER_PLUGIN_FIELDS = {  # id of a plug-in -> its field today -> what it was called until 0.2; digests go on using that name

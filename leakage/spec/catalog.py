@@ -15,10 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from leakage.settings import ROOT
 from leakage.spec.declarations import (
     AttackDeclarations,
+    CheckDeclarations,
     Declarations,
     DefenseDeclarations,
     ModelDeclarations,
     ProtocolDeclarations,
+    ServerDeclarations,
     StrategyDeclarations,
 )
 from leakage.spec.fields import KINDS as KINDS
@@ -32,7 +34,19 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
     *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
     *(
         f"spec/{name}.py"
-        for name in ("aliases", "catalog", "declarations", "experiment", "fields", "json_size", "part", "refusals", "syntax", "tasks")
+        for name in (
+            "aliases",
+            "catalog",
+            "declarations",
+            "experiment",
+            "fields",
+            "json_reading",
+            "json_size",
+            "part",
+            "refusals",
+            "syntax",
+            "tasks",
+        )
     ),
     *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "training_folder", "*_job")),
 )
@@ -132,7 +146,20 @@ class ModelEntry(Entry, ModelDeclarations):
     kind = "model"
 
 
-ENTRIES: dict[str, type[Entry]] = {entry.kind: entry for entry in (AttackEntry, DefenseEntry, ProtocolEntry, ModelEntry)}
+class ServerEntry(Entry, ServerDeclarations):
+    """The catalog's description of a server that changes the model which it hands out."""
+
+    kind = "server"
+
+
+class CheckEntry(Entry, CheckDeclarations):
+    """The catalog's description of a check of the received model."""
+
+    kind = "check"
+
+
+KIND_ENTRIES = (AttackEntry, DefenseEntry, ProtocolEntry, ModelEntry, ServerEntry, CheckEntry)
+ENTRIES: dict[str, type[Entry]] = {entry.kind: entry for entry in KIND_ENTRIES}
 E = TypeVar("E", bound=Entry, covariant=True)
 
 
@@ -166,11 +193,13 @@ class Catalog:
     defenses: Entries[DefenseEntry]
     protocols: Entries[ProtocolEntry]
     models: Entries[ModelEntry]
+    servers: Entries[ServerEntry]
+    checks: Entries[CheckEntry]
 
     @property
     def entries(self) -> list[Entry]:
         """The plug-ins of all kinds."""
-        return [*self.attacks, *self.defenses, *self.protocols, *self.models]
+        return [*self.attacks, *self.defenses, *self.protocols, *self.models, *self.servers, *self.checks]
 
     @property
     def aggregations(self) -> list[ProtocolEntry]:
@@ -178,7 +207,7 @@ class Catalog:
         return sorted((entry for entry in self.protocols if entry.is_aggregation), key=lambda entry: entry.title)
 
     def of(self, kind: str) -> Entries[Entry]:
-        """Return the plug-ins of a kind: "attack", "defense", "protocol" or "model"."""
+        """Return the plug-ins of a kind, a key of `KINDS`, such as "attack"."""
         entries: Entries[Entry] = getattr(self, KINDS[kind])
         return entries
 

@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 # How a model is built: its last layer with weights is linear ("linear"), and follows other layers in a sequence ("sequence").
 Structure: TypeAlias = Literal["linear", "sequence"]
+Changes: TypeAlias = Literal["parameters", "architecture"]  # what a server changes of the model that it hands out
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,30 @@ class ModelDeclarations(Declarations):
     """How the model is built, as defenses may need it."""
 
 
+class ServerDeclarations(Declarations):
+    """The class attributes by which a server that changes the model describes itself to pages and to the engine."""
+
+    changes: Changes = "parameters"
+    """What the server changes: the values of the model's parameters ("parameters"), or the network itself ("architecture")."""
+    rounds: int = 1
+    """How many rounds the server needs at least."""
+    reading: tuple[str, ...] = ()
+    """The ids of the attacks that read what the server has built in; the first is offered together with the server."""
+    granted: tuple[str, str] | None = None
+    """What the server knows of such pictures beforehand: a heading, and a text with {field}. None: nothing."""
+    widths: tuple[str, ...] = ()
+    """The fields of which the product is the number of units of the layer that the server puts in front of the network."""
+
+
+class CheckDeclarations(Declarations):
+    """The class attributes by which a check of the received model describes itself to pages and to the engine."""
+
+    measures: str = ""
+    """What the number of the check says, in words that follow "measures"."""
+    pictures: int = 1
+    """The least number of pictures of a client for which the check is defined."""
+
+
 @dataclass(frozen=True)
 class StrategyDeclarations:
     """The properties of an adaptive strategy (what an attacker does about a defense), for pages and for the engine."""
@@ -184,6 +209,8 @@ DECLARED: dict[str, type] = {  # heading -> the class with these declarations
     "An adaptive strategy of a defense": StrategyDeclarations,
     "A protocol": ProtocolDeclarations,
     "A model": ModelDeclarations,
+    "A server": ServerDeclarations,
+    "A check": CheckDeclarations,
 }
 
 

@@ -1,24 +1,31 @@
 """An Experiment as plain data, as pages, files and links contain it: reading, checks, limits. No torch."""
 
-import json
 from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from leakage.data.checkpoints import CheckpointError, find
 from leakage.networks.k_curve import Loss
 from leakage.spec.aliases import also_as_before
 from leakage.spec.catalog import Catalog, CatalogError
-from leakage.spec.json_size import each_once, more_values_than
+from leakage.spec.json_reading import VERSION as VERSION
+from leakage.spec.json_reading import parse_as as parse_as
 from leakage.spec.part import Base as Base
 from leakage.spec.part import Part as Part
 from leakage.spec.part import SpecError as SpecError
-from leakage.spec.refusals import MAX_CLASSES, LocalSteps, accomplice_refusals, classes_of, head_refusals, label_refusals, refusals
+from leakage.spec.refusals import (
+    MAX_CLASSES,
+    LocalSteps,
+    accomplice_refusals,
+    classes_of,
+    head_refusals,
+    label_refusals,
+    refusals,
+    server_refusals,
+)
 from leakage.spec.syntax import SYNTAXES
-from leakage.spec.words import short_repr
 
-VERSION: Literal[1] = 1
 MAX_BATCH = 128
 MAX_ROUNDS = 20
 Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # the side of a picture, in pixels
@@ -27,10 +34,6 @@ SIZES: tuple[Side, ...] = get_args(Side)
 MAX_PIXELS = MAX_BATCH * 64 * 64  # of all pictures of an experiment together
 MAX_SEED = 2**31 - 1
 MAX_SECONDS = 3600  # wall-clock time of one run
-MAX_VALUES = 5000  # values in an uploaded file, at any depth; with more values a refusal would take seconds
-
-
-Data = TypeVar("Data", bound=Base)
 
 
 class Picture(Base):
@@ -89,6 +92,12 @@ class Experiment(Base):
     attacked_round: int = Field(default=1, ge=1, le=MAX_ROUNDS)
     """The watched round that is attacked."""
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
+    server: Part | None = Field(default=None, exclude_if=lambda server: server is None)
+    """The server that changes the model which it hands out; None: an honest server, which follows the protocol."""
+    checks: tuple[Part, ...] = Field(default=(), max_length=8, exclude_if=lambda checks: not checks)
+    """What each client checks of the model that it received, before it trains."""
+    refuse: bool = Field(default=True, exclude_if=lambda refuse: refuse)
+    """Whether a client sends nothing if one of its checks trips; otherwise the checks are only shown beside the run."""
     attack: Part = Part(id="idlg")
     assume: Assumptions = Assumptions()
     seed: int = Field(default=1, ge=0, le=MAX_SEED)
@@ -124,6 +133,8 @@ class Experiment(Base):
             ("protocol", self.protocol),
             *([("protocol", self.aggregation)] if self.aggregation else []),
             *(("defense", part) for part in self.defenses),
+            *([("server", self.server)] if self.server else []),
+            *(("check", part) for part in self.checks),
             ("attack", self.attack),
         ]
 
@@ -155,6 +166,8 @@ class Experiment(Base):
                     "protocol": with_defaults(catalog, "protocol", self.protocol),
                     "aggregation": with_defaults(catalog, "protocol", self.aggregation) if self.aggregation else None,
                     "defenses": tuple(with_defaults(catalog, "defense", part) for part in self.defenses),
+                    "server": self._resolve_server(catalog),
+                    "checks": tuple(with_defaults(catalog, "check", part) for part in self.checks),
                     "attack": with_defaults(catalog, "attack", self.attack),
                 }
             )
@@ -196,6 +209,15 @@ class Experiment(Base):
         check_steps(catalog, model, self.defenses, LocalSteps.of(each, mini_batch, self.size), batch_statistics=self.batch_norm == "batch")
         for words in label_refusals(catalog.models.get(model.id), attack, labels=self.assume.labels):
             raise SpecError(words)
+
+    def _resolve_server(self, catalog: Catalog) -> Part | None:
+        """Return the server with the defaults of its fields; raise SpecError if model, pictures or rounds do not suit it."""
+        if self.server is None:
+            return None
+        entry, server = catalog.servers.get(self.server.id), with_defaults(catalog, "server", self.server)
+        for words in server_refusals(entry, server.fields, rounds=self.rounds, pixels=self.channels * self.size**2):
+            raise SpecError(words)
+        return server
 
     def _check_fit(self, model: Part, catalog: Catalog) -> None:
         """Raise SpecError unless the checkpoint was trained with this model, its fields, and pictures of this shape."""
@@ -259,38 +281,3 @@ def check_steps(catalog: Catalog, model: Part, defenses: Iterable[Part], steps: 
 def parse(text: str | bytes | dict[str, Any]) -> Experiment:
     """Return an Experiment from JSON; raise SpecError with the first wrong field, what is allowed and what was given."""
     return parse_as(text, Experiment, "an experiment")
-
-
-def parse_as(text: str | bytes | dict[str, Any], kind: type[Data], what: str, *, most: float = MAX_VALUES) -> Data:
-    """Return data of the class `kind` from JSON; raise SpecError if the JSON is not valid.
-
-    Args:
-        text: the JSON, as text or as the object in it.
-        kind: the class of the data.
-        what: the name of the data in error messages, such as "an experiment".
-        most: the largest number of values that the JSON may have, at any depth.
-    """
-    try:
-        raw = text if isinstance(text, dict) else json.loads(text, object_pairs_hook=each_once)
-    except (ValueError, RecursionError) as error:
-        raise SpecError(f"This is not {what} file: expected JSON, and {error}.") from None
-    if not isinstance(raw, dict):
-        raise SpecError(f"This is not {what} file: expected an object {{...}}, given was a {type(raw).__name__}.")
-    if more_values_than(most, raw):
-        raise SpecError(f"This is not {what} file: expected are at most {most} values, given were more.")
-    if raw.get("version", VERSION) != VERSION:
-        raise SpecError(f"version: allowed is {VERSION}, given was {short_repr(raw['version'])}. Update this program to read newer files.")
-    try:
-        return kind.model_validate(raw)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        steps = [step if len(step) <= 60 and step.isprintable() else short_repr(step) for step in map(str, first["loc"])]
-        where, given = ".".join(steps), short_repr(first["input"])
-        if "fields" in steps[:-1]:  # the type that pydantic tried last would follow
-            where = ".".join(steps[: steps.index("fields") + 2])
-            raise SpecError(f"{where}: allowed is a number, a word, true or false, given was {given}.") from None
-        if first["type"] == "extra_forbidden":
-            raise SpecError(
-                f"{where}: this version has no such field, given was {given}. Update this program or remove the field."
-            ) from None
-        raise SpecError(f"{where}: {first['msg'].lower()}; given was {given}.") from None

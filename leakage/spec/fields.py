@@ -7,7 +7,14 @@ from typing import Any
 from leakage.spec.syntax import read as read_text
 from leakage.spec.words import short_repr
 
-KINDS = {"attack": "attacks", "defense": "defenses", "protocol": "protocols", "model": "models"}  # kind of plug-in -> its folder
+KINDS = {  # kind of plug-in -> its folder
+    "attack": "attacks",
+    "defense": "defenses",
+    "protocol": "protocols",
+    "model": "models",
+    "server": "servers",
+    "check": "checks",
+}
 TYPES = {"int": int, "float": float, "bool": bool, "str": str}
 
 

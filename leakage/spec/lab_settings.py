@@ -8,7 +8,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 
 # settings that are fields of an experiment, under the same name
 PLAIN = ("checkpoint", "task", "outputs", "loss", "batch_norm", "size", "channels", "rounds", "attacked_round")
-NONE = "none"  # the value of the Lab's menu for no defense
+NONE = "none"  # the value of the Lab's menus for no defense and for an honest server
 ALONE = ""  # the value for no colluding client
 PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the address joined by commas
 
@@ -19,7 +19,8 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
     Only the first of several defenses is included.
     """
     defense = experiment.defenses[0] if experiment.defenses else Part(id=NONE)
-    parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "attack": experiment.attack}
+    server = experiment.server or Part(id=NONE)
+    parts = {"model": experiment.model, "protocol": experiment.protocol, "defense": defense, "server": server, "attack": experiment.attack}
     clients: Any = 1
     if experiment.aggregation:
         fields = dict(experiment.aggregation.fields)
@@ -79,6 +80,7 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *aggregations[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
         defenses=() if given["defense"] == NONE else (part("defense", given["defense"]),),
+        server=None if given["server"] == NONE else part("server", given["server"]),
         attack=part("attack", given["attack"]),
         assume=Assumptions(
             labels=given["labels_known"],

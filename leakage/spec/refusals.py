@@ -1,11 +1,12 @@
 """Reasons to refuse a combination of model, protections and pictures, from the declarations of plug-ins. No torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
-from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry
-from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS
+from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry, ServerEntry
+from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS, too_large_block
 
 MAX_CLASSES = 10_000  # of a network; LFW, the data set with the most classes here, has 5,749 people
 CLASSES_OF = {"cifar100": 100, "faces": 40, "lfw": 5749}  # source of pictures -> its number of classes; the others have 10
@@ -127,3 +128,21 @@ def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes
         yield f"{where} needs a model with one output for each class, given was one output in all. Set task to classes."
     elif (classes_of(source) - 1 if label is None else label) >= classes:
         yield f"{where} its class must be one of the model's {classes}, given was another. Choose a picture of the same source."
+
+
+def server_refusals(entry: ServerEntry, fields: Mapping[str, Any], *, rounds: int, pixels: int) -> Iterator[str]:
+    """Yield the reasons for which a server cannot be used with these rounds and pictures.
+
+    Args:
+        entry: the server.
+        fields: its fields.
+        rounds: the number of watched rounds.
+        pixels: the number of pixel values of one picture.
+
+    Yields:
+        A sentence with the remedy for each reason.
+    """
+    if rounds < entry.rounds:
+        yield f"rounds: {entry.short} needs at least {entry.rounds} watched rounds, given was {rounds}. Raise the number of rounds."
+    if entry.widths and (words := too_large_block(entry.short, pixels, prod(int(fields[name]) for name in entry.widths))):
+        yield words

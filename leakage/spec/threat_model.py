@@ -1,119 +1,16 @@
 """The threat model of an experiment in words: what the phones do, and what the attacker knows, finds out, is granted and never sees."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry, ProtocolEntry
-from leakage.spec.declarations import Travels
-from leakage.spec.experiment import Experiment, Part, Picture, clients_of
+from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry
+from leakage.spec.client_behavior import ClientBehavior
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.introduction import Introduction
 from leakage.spec.unimitated import describe_answer, describe_network, describe_without_steps
-from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, STATISTICS, TASKS
+from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, SERVERS, STATISTICS, TASKS, format_value
 
 Row = tuple[str, str, str]  # a tag such as "knows", a subject, and the fact about this subject
-
-
-# ---------------------------------------------------------------- the phones
-
-
-@dataclass(frozen=True)
-class ClientBehavior:
-    """What the clients of an experiment do: protocol, local steps and sum of updates, for sentences about the experiment."""
-
-    protocol: ProtocolEntry
-    fields: dict[str, Any]
-    """The fields of the protocol, defaults filled in."""
-    steps: int | None
-    """Local steps of each client. None: the protocol has no local training."""
-    clients: int
-    """The number of clients in the sum that arrives; 1: no sum."""
-    pictures: int
-    """How many pictures each client has."""
-    batch_norm: str
-    apart: str = ""
-    """The tensors that arrive from each client separately although the rest is added up. Empty: none."""
-    other_sums: str = ""
-    """What reaches the attacker beside the sum, in words. Empty: nothing."""
-    receiver: str = Travels.receiver
-    """Where the sum arrives, in words."""
-
-    @staticmethod
-    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
-        """Return the behavior of clients that have `pictures` pictures together."""
-        entry = known.protocols.get(protocol.id)
-        fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
-        clients, summing = clients_of(aggregation, known), known.protocols.find(aggregation.id) if aggregation else None
-        given = aggregation.fields if aggregation else {}
-        filled = {field.name: given.get(field.name, field.default) for field in summing.fields} if summing else {}
-        apart = " ".join(str(filled[field.name]) for field in summing.fields if field.syntax) if summing else ""
-        sums = summing.travels if summing else Travels()
-        each = max(1, -(-pictures // clients))
-        steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
-        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, sums.beside_sum(filled, clients), sums.receiver)
-
-    @staticmethod
-    def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
-        """Return the behavior of the clients of an experiment."""
-        pictures, batch_norm = len(experiment.pictures), experiment.batch_norm
-        return ClientBehavior.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
-
-    @property
-    def name(self) -> str:
-        """The field's term for the protocol, for example FedAvg."""
-        return self.protocol.short
-
-    @property
-    def plain(self) -> bool:
-        """Whether the client sends the gradient of one step, and nothing else."""
-        return self.protocol.sends_gradient
-
-    @property
-    def mixed(self) -> bool:
-        """Whether each of several clients uses its own BatchNorm statistics, so that the sum is not the gradient of one batch."""
-        return self.clients > 1 and self.batch_norm == "batch"
-
-    def coincide(self, protections: Sequence[DefenseEntry | Part]) -> bool:
-        """Return whether the naive and the adaptive attacker do the same.
-
-        They do if what arrives, divided by the number of clients, is the gradient itself. All clients have the same number of pictures, so
-        the mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client.
-        """
-        return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums
-
-    @property
-    def local_steps(self) -> str:
-        """The local steps in words, as the object of an attacker's imitation."""
-        return counted(self.steps or 0, "local step") if self.steps != 1 else "the one local step"
-
-    def describe(self, rounds: int = 1) -> str:
-        """Describe the protocol with its settings; without local steps, the step size is left out unless several `rounds` are watched."""
-        fields, words = dict(self.fields), [self.protocol.title]
-        if self.steps is not None:
-            epochs, part = fields.pop("epochs"), fields.pop("mini_batch", 0)
-            batches = f"mini-batches of {part}" if 0 < part < self.pictures else "all its pictures at once"
-            words.append(f"{counted(epochs, 'epoch')} over {batches}, {counted(self.steps, 'local step')}")
-        if "rate" in fields:
-            rate, moves = fields.pop("rate"), "the server steps" if self.receiver == Travels.receiver else "every phone steps"
-            words += [f"step size {rate:g}"] if self.steps is not None else [f"{moves} by {rate:g}"] if rounds > 1 else []
-        if "shuffled" in fields:
-            words.append("in a random order that nobody else knows" if fields.pop("shuffled") else "in a known order")
-        return "; ".join([*words, *(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items() if value != 0)])
-
-
-def format_value(value: float | str) -> str:
-    """Return the value of a field as text: on or off, a number without trailing zeros, a word in quotes."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
-
-
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun, which gets an s unless the number is 1: 1 epoch, 5 epochs."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-# ---------------------------------------------------------------- the attacker
 
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
@@ -211,6 +108,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     task = TASKS[experiment.task].sentence.format(experiment.num_classes, LOSSES[experiment.loss].sentence)
     batch = f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}"
     rows = [
+        *_server(experiment.server, known),
         ("knows", "The model and its weights", f"{_model(model, experiment.model)}, {weights}, {task}"),
         ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + by_attack),
@@ -244,6 +142,19 @@ def _model(entry: ModelEntry, model: Part) -> str:
     """Return the model's title, followed by the free texts in its fields, in quotes."""
     texts = [format_value(model.fields[field.name]) for field in entry.fields if field.syntax and model.fields.get(field.name)]
     return " ".join([entry.title, *texts])
+
+
+def _server(server: Part | None, known: Catalog) -> list[Row]:
+    """Return the rows about the server: whether it changes the model, and what it is granted for that."""
+    if server is None:
+        return [("assumed", "The server", SERVERS["honest"])]
+    entry = known.servers.get(server.id)
+    fields = ", ".join(f"{name} {format_value(value)}" for name, value in server.fields.items())
+    rows: list[Row] = [("assumed", "The server", f"{SERVERS[entry.changes]}. {entry.title} ({fields})")]
+    if entry.granted:
+        heading, text = entry.granted
+        rows.append(("granted", heading, text.format(**server.fields)))
+    return rows
 
 
 def _sum(behavior: ClientBehavior) -> list[Row]:

@@ -52,6 +52,12 @@ STATISTICS = {
     "running": Words("those stored in the model", "granted as stored", "those stored in the model, which the attacker holds anyway"),
     "exact": Words("exactly those of the batch", "granted for this very batch", "exactly those of the private batch"),
 }
+MAX_BLOCK = 20_000_000  # weights of the two layers that a server puts in front of a network; more do not fit a small machine
+SERVERS = {  # what a server does with the model that it hands out
+    "honest": "honest but curious: it follows the protocol, and reads what arrives",
+    "parameters": "it changes the model's parameters before it hands the model out",
+    "architecture": "it changes the network before it hands the network out",
+}
 ATTACKERS = {"adaptive": "Adaptive", "naive": "Naive"}
 KNOWS = {"adaptive": "Knows the protection (adaptive)", "naive": "Does not know the protection (naive)"}  # the same attackers in a menu
 # A menu lists plug-ins by these groups, in which titles begin alike. Other titles come last.
@@ -60,6 +66,8 @@ GROUPS = {
     "model": ("Small", "Fully connected", "Deep", "Network for equations"),
     "protocol": ("One step", "Several local steps"),
     "defense": (),
+    "server": (),
+    "check": (),
 }
 NAIVELY = "it takes what arrives for a plain gradient."
 DIFFERENCE = f"Adaptive: the attacker knows what the phone does, and imitates it. Naive: {NAIVELY}"
@@ -103,3 +111,36 @@ def short_repr(value: object) -> str:
     """
     text = SHORT.repr(value)  # every part is short, but many parts together may be long
     return text if len(text) <= SHORT.maxstring else f"{text[:50]} … {text[-26:]}"
+
+
+def format_value(value: float | str) -> str:
+    """Return the value of a field as text: on or off, a number without trailing zeros, a word in quotes."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"“{value}”" if isinstance(value, str) else f"{value:g}"
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, which gets an s unless the number is 1: 1 epoch, 5 epochs."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def too_large_block(name: str, pixels: int, units: int) -> str:
+    """Return why the two layers that a server puts in front of a network are too large; "" if they are not.
+
+    Args:
+        name: the name of the server.
+        pixels: the number of pixel values of one picture.
+        units: the number of units of the first layer.
+
+    >>> too_large_block("Imprint", 3072, 256)
+    ''
+    """
+    weights = 2 * pixels * units
+    if weights <= MAX_BLOCK:
+        return ""
+    return (
+        f"server: the layers of {name} would have {weights / 1e6:,.1f} million weights with {units:,} units; allowed are "
+        f"{MAX_BLOCK / 1e6:.0f} million, which is {MAX_BLOCK // (2 * pixels):,} units for pictures of this size. Choose fewer bins or "
+        "smaller pictures."
+    )

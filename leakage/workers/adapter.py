@@ -44,7 +44,15 @@ def federation(experiment: Experiment) -> Federation:
     defenses = [plugin("defense", part) for part in experiment.defenses]
     protocol = plugin("protocol", experiment.protocol)
     first_round = Federation.of(protocol, defenses, granted, seed=experiment.seed, aggregation=aggregation)
-    return replace(first_round, rounds=experiment.rounds, attacked_round=experiment.attacked_round)
+    server = plugin("server", experiment.server) if experiment.server else None
+    return replace(
+        first_round,
+        rounds=experiment.rounds,
+        attacked_round=experiment.attacked_round,
+        server=server,
+        checks=tuple(plugin("check", part) for part in experiment.checks),
+        refuse=experiment.refuse,
+    )
 
 
 def _accomplice(experiment: Experiment) -> tuple[Tensor, Tensor] | None:

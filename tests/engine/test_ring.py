@@ -11,8 +11,9 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import Observation, Params
 from leakage.evaluation.metrics import gradient_distances
 from leakage.results.comparison_report import question
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.threat_model import ClientBehavior, assumptions
+from leakage.spec.threat_model import assumptions
 from leakage.ui.components import sent
 from leakage.ui.lab.result import staged
 from leakage.workers.adapter import play, plugin, prepare

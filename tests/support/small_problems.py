@@ -27,7 +27,7 @@ TINY = Part(
 )  # smooth, and its first layer has a bias: one picture is determined
 RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
 SUITED = {"spear": RELU}  # attacks to which another network than TINY belongs
-ELSEWHERE = ("twin_data",)  # ... and attacks with their own test networks: tests/attacks/test_gap_family.py
+ELSEWHERE = ("bins", "twin_data")  # ... and attacks with their own tests: tests/servers/test_imprint.py, tests/attacks/test_gap_family.py
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "restarts": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size

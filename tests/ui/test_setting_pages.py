@@ -13,9 +13,10 @@ from leakage.learn.restored import restore_all
 from leakage.runs.estimates import count_passes, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.threat_model import ClientBehavior, assumptions
+from leakage.spec.threat_model import assumptions
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
 from leakage.ui.lab.result import find_shown_runs

@@ -134,7 +134,7 @@ def _menus(known: Catalog) -> dict[str, list[Any]]:
     }
     return {
         **menus,
-        "defense": [NONE, *menus["defense"]],
+        **{kind: [NONE, *menus[kind]] for kind in forms.WITHOUT},
         "checkpoint": [
             forms.UNTRAINED,
             *(f"{id}@{stage.rounds}" for id, card in checkpoints.cards().items() for stage in card.stages),

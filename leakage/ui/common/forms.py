@@ -23,7 +23,11 @@ DEFAULT = Experiment()
 More: TypeAlias = Callable[[dict[str, Any]], None]  # takes the values of a plug-in's fields and draws further widgets
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 SOURCES |= {"faces": "Faces", "lfw": "LFW"}
-DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "attack": DEFAULT.attack.id}
+DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "server": NONE, "attack": DEFAULT.attack.id}
+WITHOUT = {  # kind of plug-in of which none need be chosen -> the menu's first item, and the sentence below it
+    "defense": ("No protection", "Without a protection the phone sends its update as it is."),
+    "server": ("The server keeps to the protocol", "The server hands out the agreed model and reads what arrives (honest but curious)."),
+}
 TASKS = {name: wording.menu for name, wording in words.TASKS.items()}
 LOSSES = {name: wording.menu for name, wording in words.LOSSES.items()}
 BATCH_NORM = {name: wording.menu for name, wording in words.BATCH_NORM.items()}
@@ -40,7 +44,15 @@ def card(number: int, title: str) -> DeltaGenerator:
     return box
 
 
-def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, apart: Sequence[str] = ()) -> Part | None:
+def choose(
+    known: Catalog,
+    kind: str,
+    label: str,
+    *,
+    more: More | None = None,
+    apart: Sequence[str] = (),
+    on_change: Callable[[], None] | None = None,
+) -> Part | None:
     """Draw a menu of all plug-ins of one kind and the fields of the chosen plug-in, and return the choice with the values of its fields.
 
     Fields that hold free text stand below the menu; the others open behind a small button.
@@ -51,25 +63,27 @@ def choose(known: Catalog, kind: str, label: str, *, more: More | None = None, a
         label: The label of the menu, for screen readers.
         more: Draws further widgets behind the button.
         apart: Names of fields that the page draws elsewhere; the returned Part lacks them.
+        on_change: Called after the visitor has chosen another plug-in, before the page is drawn again.
 
     Returns:
-        The chosen plug-in, or None where the visitor chose no protection.
+        The chosen plug-in, or None where the visitor chose no protection or an honest server.
     """
     entries = {entry.id: entry for entry in menu_entries(known, kind)}
-    options = [*([NONE] if kind == "defense" else []), *entries]
+    options = [*([NONE] if kind in WITHOUT else []), *entries]
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         picked = st.selectbox(
             escape(label),
             options,
             index=options.index(DEFAULTS[kind]),
-            format_func=lambda name: "No protection" if name == NONE else entries[name].title,
+            format_func=lambda name: WITHOUT[kind][0] if name == NONE else entries[name].title,
             key=kind,
             label_visibility="collapsed",
+            on_change=on_change,
         )
         texts = [field for field in entries[picked].fields if field.syntax] if picked in entries else []
         fields = fine_settings(entries[picked], more, [*apart, *(field.name for field in texts)]) if picked in entries else {}
     if picked == NONE:
-        st.caption("Without a protection the phone sends its update as it is.")
+        st.caption(WITHOUT[kind][1])
         return None
     entry = entries[picked]
     st.caption(ours(entry.plain), help=f"{ours(entry.hint)}\n\n[The paper]({ours(entry.source)})")

@@ -29,6 +29,7 @@ WORDS: dict[str, Mapping[Any, str]] = {
     "counter": {forms.USUAL: "the default"},
     "checkpoint": {forms.UNTRAINED: "an untrained model"},
     "defense": {NONE: "no protection"},
+    "server": {NONE: "an honest server"},
 }
 
 

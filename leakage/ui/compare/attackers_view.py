@@ -9,7 +9,7 @@ from leakage.frontend.markup import render
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import Cell, Duel, Line, MeasuredScene, leak_count, scenes, seen_words
 from leakage.spec.catalog import Catalog
-from leakage.spec.threat_model import counted, format_value
+from leakage.spec.words import counted, format_value
 from leakage.ui.common.markdown import Markdown, escape
 from leakage.ui.compare.table import TableCell, heat
 

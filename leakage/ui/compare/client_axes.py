@@ -11,7 +11,7 @@ from leakage.results.variant import MOST, Variant
 from leakage.spec.catalog import LOCAL_RATE, LOCAL_STEPS, Catalog, Field
 from leakage.spec.experiment import MAX_ROUNDS, Experiment, Part
 from leakage.spec.prepared import prepared
-from leakage.spec.threat_model import counted
+from leakage.spec.words import counted
 from leakage.ui.common.markdown import escape, ours
 
 ROUNDS = Field(

@@ -8,9 +8,10 @@ import streamlit as st
 from leakage.data.images import gallery
 from leakage.results.differences import sentence_case
 from leakage.spec.catalog import Catalog, DefenseEntry
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import MAX_SECONDS, Assumptions, Part, Picture
 from leakage.spec.lab_settings import ALONE, accomplice_of
-from leakage.spec.threat_model import ClientBehavior, meaning
+from leakage.spec.threat_model import meaning
 from leakage.spec.words import DIFFERENCE
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, cast
 
 import streamlit as st
 
 from leakage.networks.k_curve import LOSSES, Loss
 from leakage.spec.catalog import Catalog
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import MAX_ROUNDS, Part
 from leakage.spec.refusals import MAX_CLASSES
-from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import ours
 from leakage.ui.components import sent
@@ -32,6 +33,7 @@ class Setting:
     aggregation: Part | None
     rounds: int
     attacked_round: int
+    server: Part | None
 
 
 def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
@@ -40,7 +42,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     Args:
         known: The catalog of plug-ins.
         pictures: The number of pictures in the batch.
-        without: Names of fields of the protocol, or "rounds", that have no widget here.
+        without: Names of fields of the protocol, or "rounds" or "server", that have no widget here.
     """
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
@@ -57,12 +59,33 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
         rounds = 1 if "rounds" in without else choose_rounds()
     aggregation = choose_aggregation(known, phones)
     attacked = choose_attacked_round(rounds)
+    server = None if "server" in without else forms.choose(known, "server", "The server", on_change=partial(offer_attack, known))
     statistics = read_batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
     sent.show(behavior)
     return Setting(
-        model, checkpoint, st.session_state["task"], read_outputs(), read_loss(), statistics, protocol, aggregation, rounds, attacked
+        model,
+        checkpoint,
+        st.session_state["task"],
+        read_outputs(),
+        read_loss(),
+        statistics,
+        protocol,
+        aggregation,
+        rounds,
+        attacked,
+        server,
     )
+
+
+def offer_attack(known: Catalog) -> None:
+    """Choose the attack that reads what the chosen server has built in; for an honest server an attack that needs no such server."""
+    reading = {name for entry in known.servers for name in entry.reading}
+    chosen = known.servers.find(st.session_state["server"])
+    if chosen and chosen.reading:
+        st.session_state["attack"] = chosen.reading[0]
+    elif st.session_state.get("attack") in reading:
+        st.session_state["attack"] = forms.DEFAULTS["attack"]
 
 
 def choose_rounds() -> int:

@@ -14,10 +14,10 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.tasks import Ranks
-from leakage.spec.threat_model import ClientBehavior
 from leakage.ui.common import address, explain, forms, gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link, ours

@@ -10,7 +10,8 @@ from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistan
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.threat_model import Row, assumptions, counted, format_value
+from leakage.spec.threat_model import Row, assumptions
+from leakage.spec.words import counted, format_value
 
 NOTES = {  # what an attack may note about its result, by key: the title of the row, and a prefix of the value
     "read from": ("What the picture was read from", ""),

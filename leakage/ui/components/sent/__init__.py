@@ -6,8 +6,9 @@ import streamlit as st
 from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.frontend.markup import render
+from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
-from leakage.spec.threat_model import ClientBehavior, counted
+from leakage.spec.words import counted
 from leakage.ui.components import component
 
 FEET, ROWS = 8, 4  # the most footsteps and the most phones that are drawn

@@ -1,0 +1,26 @@
+"""A check of the names and shapes of the received parameters."""
+
+from dataclasses import dataclass
+
+from leakage.engine.core import Check, Handed, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewLayers(Check):
+    """The number of parameters of which name or shape is not that of the agreed network, in either of the two networks.
+
+    A server that adds layers, such as an imprint or LOKI, or that removes some, trips it. A server that changes values alone does not.
+    """
+
+    title = "Compares the layers with those of the agreed network (new layers)"
+    short = "New layers"
+    plain = "The phone compares the names and shapes of the received layers with those of the network on which the phones agreed."
+    hint = "It sees every server that adds a layer, and no server that changes values alone."
+    source = "https://arxiv.org/abs/2311.12233"
+    measures = "how many parameters are not those of the agreed network"
+
+    threshold: float = param(0, 0, 1000, "The check trips if more parameters than this are new, missing or of another shape.")
+
+    def measure(self, handed: Handed) -> float:
+        received, agreed = ({(name, value.shape) for name, value in model.named_parameters()} for model in (handed.model, handed.agreed))
+        return float(len({name for name, _ in received ^ agreed}))

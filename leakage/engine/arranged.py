@@ -1,0 +1,16 @@
+"""What a server that changes the model has built in to read pictures from updates: known to the attacker, and to no client."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A fully connected layer of which the rows sort pictures by one number, such as their brightness, into K bins.
+
+    Args:
+        layer: the layer's name in the model; its parameters are LAYER.weight (K, n) and LAYER.bias (K,), and raw pixels enter it
+        cumulative: True: row i answers to all pictures from the lower edge of bin i on; False: to the pictures in bin i alone
+    """
+
+    layer: str
+    cumulative: bool

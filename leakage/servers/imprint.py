@@ -1,0 +1,63 @@
+"""Robbing the Fed: a layer in front of the network sorts pictures by brightness, and its gradient gives single pictures."""
+
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import nn
+
+from leakage.engine.arranged import Bins
+from leakage.engine.core import Server, param
+from leakage.servers._block import normal_edges, put_in_front
+from leakage.spec.words import too_large_block
+
+NAME = "imprint"  # of the block in the network
+BELOW = -10.0  # lower edge of the first bin: darker than any picture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imprint(Server):
+    """Put relu(W x + b) in front of the network: K equal rows that average the n pixels of x, and biases -c_1 < ... < -c_K.
+
+    Unit i is on for all pictures with a brightness above c_i, where c_i is the i/K quantile of the assumed law of brightness. So the
+    difference of the gradients of rows i and i + 1 belongs to the pictures with a brightness between c_i and c_(i+1) (bin i). If a single
+    picture falls into the bin, the difference of the weight's rows divided by that of the bias's entries is this picture. If all bins are
+    equally likely, a fraction (1 - 1/K)^(B-1) of B pictures is alone in its bin on average.
+    A second layer gives the network a picture of one colour: `gain` times the sum of all units. It must leave the network a gradient: a
+    gain that is too large drives sigmoids to saturation, and every gradient is 0. A client that sends a displacement of float32 weights
+    loses what is below 6e-8 of a weight.
+    Source: Fowl et al. 2022, section 4.1 and algorithm 1, with the average of the pixels.
+    """
+
+    title = "Sorts pictures by brightness in a layer of its own (imprint)"
+    short = "Imprint"
+    plain = "The server adds a layer that sorts pictures by brightness; the layer's gradient gives single pictures exactly."
+    hint = "Choose many pictures, or a sum over phones: the attack finds each picture that is alone in its bin. Then halve the bins."
+    source = "https://arxiv.org/abs/2110.13057"
+    changes = "architecture"
+    reading = ("bins",)
+    widths = ("bins",)
+    granted = "How bright such pictures are", "a normal distribution with mean {mean:g} and standard deviation {deviation:g}"
+    presets = {"Handwritten digits: their brightness": {"mean": 0.1307, "deviation": 0.0435}}
+
+    bins: int = param(256, 2, 1024, "Bins into which pictures are sorted; with more bins, more pictures are alone in theirs.")
+    mean: float = param(0.4747, 0, 1, "The average brightness of such pictures, from 0 (black) to 1, as the server assumes it.")
+    deviation: float = param(0.1258, 0.001, 1, "How far their brightness varies (its standard deviation), as the server assumes it.")
+    gain: float = param(1.0, 1e-6, 1000, "How strongly the added layer acts on the network, divided by the number of bins.")
+
+    def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
+        pixels = prod(image_shape)
+        if words := too_large_block(self.short, pixels, self.bins):
+            raise ValueError(words)
+        sort, mix = nn.Linear(pixels, self.bins), nn.Linear(self.bins, pixels)
+        edges = [max(edge, BELOW) for edge in normal_edges(self.bins, self.mean, self.deviation)]
+        with torch.no_grad():
+            sort.weight.fill_(1 / pixels)
+            sort.bias.copy_(-torch.tensor(edges))
+            mix.weight.fill_(self.gain / self.bins)
+            mix.bias.zero_()
+        picture = nn.Unflatten(1, image_shape)
+        return put_in_front(NAME, {"flat": nn.Flatten(), "sort": sort, "on": nn.ReLU(), "mix": mix, "picture": picture}, model)
+
+    def secret(self, model: nn.Module, members: int) -> Bins:
+        return Bins(f"{NAME}.sort", cumulative=True)

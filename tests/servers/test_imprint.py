@@ -1,0 +1,149 @@
+"""The imprint, and the attack that reads its bins: which pictures come back, exactly, and where the layer does not fit."""
+
+import pytest
+import torch
+from small_problems import CATALOG, IDS, RELU, moments, observed, precision, relative, smooth
+from torch import Tensor
+
+import leakage
+from leakage.engine.core import Observation
+from leakage.servers._block import normal_edges
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
+from leakage.workers.adapter import observe
+
+MEAN, DEVIATION = 0.5, 0.15  # of the brightness of `smooth` pictures
+LAW = {"mean": MEAN, "deviation": DEVIATION}
+
+
+def imprint(**fields: float) -> Part:
+    return Part(id="imprint", fields={"bins": 16, **LAW, **fields})
+
+
+def batch(size: int, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return smooth pictures (size, 1, 8, 8) and labels 0 to 9 in turn, in float64."""
+    return smooth(size, seed=seed).double(), torch.arange(size) % 10
+
+
+def bins_of(x: Tensor, bins: int = 16) -> Tensor:
+    """Return the bin (B,) of each picture: the number of its brightness among the edges of the server."""
+    return torch.searchsorted(torch.tensor(normal_edges(bins, MEAN, DEVIATION), dtype=torch.float64), x.mean((1, 2, 3)), right=True) - 1
+
+
+def alone(x: Tensor, bins: int = 16) -> Tensor:
+    """Return which pictures (B,) are alone in their bins."""
+    of = bins_of(x, bins)
+    return torch.tensor([int((of == own).sum()) == 1 for own in of])
+
+
+def seen_by(x: Tensor, y: Tensor, *, by: Part | None = None, **settings: object) -> Observation:
+    """Return what the server sees of these pictures: an imprint unless another is given."""
+    with precision(torch.float64):
+        return observe(Experiment(model=RELU, server=by or imprint(), **settings), x, y)
+
+
+def found(seen: Observation, x: Tensor) -> Tensor:
+    """Return which pictures x (B,) are among the attack's pictures, to 1e-5 in every pixel."""
+    answer = moments(Part(id="bins"), seen)[-1].x.double()
+    return torch.tensor([bool(((answer - picture).abs().amax((1, 2, 3)) < 1e-5).any()) for picture in x])
+
+
+@pytest.mark.parametrize("size", [1, 4, 9, 20])
+def test_exactly_the_pictures_that_are_alone_in_their_bins_come_back(size: int) -> None:
+    x, y = batch(size)
+    assert torch.equal(found(seen_by(x, y), x), alone(x))
+    assert size != 9 or 0 < int(alone(x).sum()) < 9  # some are alone, and some share a bin
+
+
+def test_a_picture_in_the_last_bin_comes_back_too_and_the_published_differencing_loses_it() -> None:
+    edges = torch.tensor(normal_edges(16, MEAN, DEVIATION))
+    middles = [0.1, *((edges[1:-1] + edges[2:]) / 2).tolist(), 0.9]  # a brightness in each bin
+    wanted = [middles[number] for number in (1, 4, 7, 10, 13, 15)]
+    x, y = batch(6)
+    x = torch.stack([(picture - picture.mean()) * 0.05 + brightness for picture, brightness in zip(x, wanted, strict=True)])
+    assert bins_of(x).tolist() == [1, 4, 7, 10, 13, 15]
+    seen = seen_by(x, y)
+    assert found(seen, x).sum() == 6
+    rows, d = seen.as_gradient()["imprint.sort.weight"], seen.as_gradient()["imprint.sort.bias"]
+    published = (rows[1:] - rows[:-1]) / (d[1:] - d[:-1]).unsqueeze(1)  # row i - 1 from row i, and no row after the last
+    flat = x.flatten(1)
+    assert sum(bool(((published - picture).abs().amax(1) < 1e-5).any()) for picture in flat) == 5
+
+
+def test_a_sum_over_phones_gives_the_same_pictures_as_one_phone_with_all_of_them() -> None:
+    x, y = batch(8)
+    sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": 4})}
+    assert torch.equal(found(seen_by(x, y, **sum_of), x), found(seen_by(x, y), x))
+
+
+@pytest.mark.parametrize("protocol", ["fedsgd", "fedavg"])
+@pytest.mark.parametrize("clients", [1, 4])
+@pytest.mark.parametrize("cheating", IDS["server"])
+def test_replaying_the_truth_gives_the_update(cheating: str, protocol: str, clients: int) -> None:
+    x, y = batch(8)
+    setting = {"aggregation": Part(id="secure_aggregation", fields={"clients": clients})} if clients > 1 else {}
+    seen = seen_by(x, y, by=Part(id=cheating), protocol=Part(id=protocol), **setting)
+    assert relative(seen.replay.single(x, y), seen.update) < 1e-12
+
+
+def test_a_server_adds_what_it_claims_and_leaves_all_other_parameters_alone() -> None:
+    x, _ = batch(2)
+    honest, changed = observed(x.float(), model=RELU), observed(x.float(), model=RELU, server=imprint())
+    assert CATALOG.servers.get("imprint").changes == "architecture"
+    added = set(changed.received.weights) - set(honest.received.weights)
+    assert added == {f"imprint.{layer}.{part}" for layer in ("sort", "mix") for part in ("weight", "bias")}
+    assert all(torch.equal(changed.received.weights[name], weight) for name, weight in honest.received.weights.items())
+    assert (honest.secret, changed.secret.layer) == (None, "imprint.sort")
+
+
+def test_an_experiment_without_a_server_says_nothing_of_servers() -> None:
+    assert "server" not in Experiment().model_dump_json()
+    asked = Experiment(server=imprint(bins=32.0)).resolve(CATALOG)
+    assert asked.server.fields == {"bins": 32, **LAW, "gain": 1.0}
+    assert Experiment.model_validate_json(asked.model_dump_json()) == asked
+
+
+def test_a_layer_that_is_too_large_and_a_wrong_field_get_a_sentence_before_the_run() -> None:
+    large = Experiment(server=imprint(bins=1024), size=64, pictures=(Picture(id="cat"),))
+    with pytest.raises(SpecError, match=r"Imprint would have 25\.2 million weights with 1,024 units; allowed are 20 million, which is 813"):
+        large.resolve(CATALOG)
+    with pytest.raises(SpecError, match=r"server imprint.*bins.*2 to 1024.*given was 1"):
+        Experiment(server=imprint(bins=1)).resolve(CATALOG)
+    with pytest.raises(SpecError, match=r"server: 'robbing' is not known here; allowed are .*imprint"):
+        Experiment(server=Part(id="robbing")).resolve(CATALOG)
+
+
+def test_the_attack_says_that_it_needs_a_server_that_cheats() -> None:
+    x = smooth(2)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
+    result = leakage.attack(model, x, torch.tensor([1, 2]), attack="bins")
+    assert result.verdict["word"] == "does not apply"
+    assert "here the server follows the protocol. Choose such a server" in result.verdict["why"]
+
+
+def test_the_python_interface_takes_a_server_and_uses_the_attack_that_reads_it() -> None:
+    x, y = batch(4)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)).double()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    result = leakage.attack(model, x, y, server=leakage.plugin("imprint", bins=16, **LAW))
+    exact = [bool(((result.reconstruction.double() - picture).abs().amax((1, 2, 3)) < 1e-5).any()) for picture in x]
+    assert exact == alone(x).tolist()
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
+    seen = leakage.observe(model, x, y, server="imprint")
+    assert seen.secret.layer == "imprint.sort"
+    with pytest.raises(ValueError, match="Give either a server, or an update"):
+        leakage.attack(model, update=dict(model.named_parameters()), image_shape=(1, 8, 8), batch_size=1, server="imprint")
+    with pytest.raises(ValueError, match=r"would have 25\.2 million weights"):
+        leakage.observe(
+            torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12288, 10)),
+            torch.rand(1, 3, 64, 64),
+            torch.tensor([1]),
+            server=leakage.plugin("imprint", bins=1024),
+        )
+
+
+def test_a_naive_attacker_reads_the_bins_of_fedavg_as_of_one_step() -> None:
+    x, y = batch(4)
+    one = {"protocol": Part(id="fedavg", fields={"epochs": 1})}
+    for adaptive in (True, False):
+        seen = seen_by(x, y, **one, assume=Assumptions(adaptive=adaptive))
+        assert torch.equal(found(seen, x), alone(x))
