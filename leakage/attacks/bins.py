@@ -33,7 +33,7 @@ class BinReading(Attack):
 
     title = "Solve the bins that a server has built in"
     short = "Bins"
-    plain = "Divides the gradients of a layer that the server has added: each bin with a single picture gives this picture exactly."
+    plain = "Divides the gradients of a layer that the server has added: each bin with a single picture gives this picture."
     hint = "Needs a server that changes the model (imprint). Raise the number of pictures until some of them share a bin."
     way = "Divide one gradient by another, bin by bin: no search."
     loss_name = "squared relative gradient distance"

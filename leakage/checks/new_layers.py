@@ -15,7 +15,7 @@ class NewLayers(Check):
     title = "Compares the layers with those of the agreed network (new layers)"
     short = "New layers"
     plain = "The phone compares the names and shapes of the received layers with those of the network on which the phones agreed."
-    hint = "It sees every server that adds a layer, and no server that changes values alone."
+    hint = "It sees servers that add a layer, and misses servers that change values alone."
     source = "https://arxiv.org/abs/2311.12233"
     measures = "how many parameters are not those of the agreed network"
 

@@ -31,7 +31,7 @@ class Imprint(Server):
 
     title = "Sorts pictures by brightness in a layer of its own (imprint)"
     short = "Imprint"
-    plain = "The server adds a layer that sorts pictures by brightness; the layer's gradient gives single pictures exactly."
+    plain = "The server adds a layer that sorts pictures by brightness; the layer's gradient gives single pictures away."
     hint = "Choose many pictures, or a sum over phones: the attack finds each picture that is alone in its bin. Then halve the bins."
     source = "https://arxiv.org/abs/2110.13057"
     changes = "architecture"

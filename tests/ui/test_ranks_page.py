@@ -193,7 +193,7 @@ def test_a_measurement_is_among_the_runs_and_not_taken_for_an_attack(door: Servi
     assert "1 of 1 layers and the whole gradient measured" in words(listed)
     lab = visit(run=run)
     fine(lab)
-    assert f"(their ranks). It was not an attack. [See the ranks on their own page]({address})" in words(lab)
+    assert f"(its rank). It was not an attack. [See the ranks on their own page]({address})" in words(lab)
     training = visit("pages/training.py", run=run)
     fine(training)
     assert make(door.store, run, "final.png") is None

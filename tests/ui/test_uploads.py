@@ -175,7 +175,7 @@ def test_the_page_says_how_long_uploads_are_kept(door: Service, visit: Open, mon
     service.cache_clear()
     said = words(visit(source="upload"))
     assert "are kept here for 1 day at most, then deleted" in said
-    assert "at the latest after 1 day." in said
+    assert "otherwise it is deleted after 1 day at the latest." in said
     assert "7 days" not in said
 
 

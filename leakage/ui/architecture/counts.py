@@ -57,7 +57,7 @@ def sentences(row: LayerCount, name: str) -> str:
     elif row.deficiency:
         lines.append(f"By themselves the equations of this layer determine {row.known:,} unknowns: {row.deficiency:,} unknowns stay open.")
     elif open_unknowns(row):
-        lines.append(f"Going only by how many equations this layer has, {open_unknowns(row):,} unknowns stay open.")
+        lines.append(f"Going by the number of this layer's equations, {open_unknowns(row):,} unknowns stay open.")
     return "<br>".join(lines)
 
 

@@ -19,7 +19,7 @@ STORY = (
     "A network with **one output** answers yes or no. A number, the margin mu, says how clearly the network is right about the picture. "
     "From the gradient the attacker computes a number c: mu times a second number, which says how fast the network's error (loss) changes "
     "if mu becomes a little larger. The attack R-GAP solves this equation for mu, and then finds the picture. The chart shows c as a level "
-    "line, and for each of three kinds of loss a curve that gives c for every mu. Where the line crosses a curve **twice**, two different "
+    "line, and for each of three kinds of loss a curve of c over mu. Where the line crosses a curve **twice**, two different "
     "pictures (twins) have the same gradient."
 )
 HINGE = (

@@ -27,8 +27,8 @@ SHALLOW = 3  # most layers before the outputs for which DLG is the default: sigm
 MAX_SECONDS = 180
 WHY = (
     "A network computes in stages (layers). An attack that guesses and compares (DLG) needs smooth layers: if the picture changes a "
-    "little, the results of each layer change gradually, never suddenly. But if a network has many smooth layers, the gradient's numbers "
-    "for the first layers are almost 0. For networks of many layers another attack (Inverting Gradients) finds more; it needs no smooth "
+    "little, the results of each layer change gradually, not suddenly. But if a network has many smooth layers, the gradient's numbers for "
+    "the first layers are almost 0. For networks of many layers another attack (Inverting Gradients) finds more; it can do without smooth "
     "layers, so it gets another kind (LeakyReLU). It asks whether the numbers of two gradients stand in the same proportion to each other, "
     "not how large they are."
 )

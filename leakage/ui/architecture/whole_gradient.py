@@ -33,7 +33,7 @@ SKETCHED = (
     "each change of the picture shows (its singular value) may be half or twice the stated number."
 )
 TRIED = (
-    "The picture is large, so only {} random changes of it were tried. The true rank and the true condition are at least as large as "
+    "The picture is large, so {} random changes of it were tried, not more. The true rank and the true condition are at least as large as "
     "stated."
 )
 PROTECTIVE = (
@@ -46,8 +46,8 @@ HELP = (
     "Rank: how many independent changes of the picture the gradient shows. A change counts if it shows at least a ten-millionth as clearly "
     "as the clearest one (singular values of d(gradient)/d(picture)). Condition: how many times as clearly the gradient shows the clearest "
     "of these changes as the faintest. Noise means that random numbers were added to the gradient. Taken together, they are as large as "
-    "the stated share of the gradient. A change of the picture, in all as large as turning one pixel from black to white, can be told from "
-    "noise if it changes the gradient, in all, by more than the noise typically changes a single number of the gradient."
+    "the stated share of the gradient. A change of the picture, as large as turning one pixel from black to white, can be told from noise "
+    "if it changes the gradient by more than the noise typically changes a single number of the gradient."
 )
 SHARES = {0.001: "a thousandth", 0.01: "a hundredth"}
 
@@ -74,7 +74,7 @@ def noise(measured: GradientRank) -> str:
         f"{level.directions:,} can be told from noise of {SHARES.get(level.share, f'{level.share:g} times')} the gradient's size"
         for level in measured.above
     ]
-    return f"A change of the picture changes the gradient too. Of all independent changes of the picture, {', '.join(parts)}."
+    return f"A change of the picture changes the gradient too. Of the independent changes of the picture, {', '.join(parts)}."
 
 
 def meaning(measured: GradientRank) -> str:

@@ -31,7 +31,7 @@ LABELS = {
     "rounds": "Rounds watched",
 }
 NOTES = {
-    "steps": "If each training step takes all pictures of the phone, this is also the number of its training steps before it sends.",
+    "steps": "If a training step takes the phone's pictures together, this is also the number of its training steps before it sends.",
     "rate": "How far one training step on the phone moves the model (local learning rate).",
     "rounds": "In every variant the attack works on the last round of training.",
 }

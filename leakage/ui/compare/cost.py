@@ -66,7 +66,7 @@ def other_scene(rows: Sequence[Row], known: Catalog) -> str:
         return ""
     scene = accuracy_cost.scene_words(known)
     return (
-        f"There is no chart of leakage and accuracy together: the accuracies were measured with {scene}, but other pictures are "
+        f"A chart of leakage and accuracy together is missing: the accuracies were measured with {scene}, but other pictures are "
         f"attacked here. Attack {scene} to see a chart."
     )
 

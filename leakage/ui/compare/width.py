@@ -25,7 +25,7 @@ STORY = (
     "solves one layer after the other (R-GAP) was run on its gradient, with small random numbers (noise) added. The error of the attack "
     "falls below that of a grey picture only if **every** layer is 4 times as wide. Then unknowns minus equations (the index) are far "
     "below 0. If a single layer is made wider, too few equations are left somewhere: unknowns minus equations stay above 0, and the error "
-    "above that of a grey picture. If unknowns minus equations do not change, a wider network only means that the noise disturbs the "
+    "above that of a grey picture. If unknowns minus equations do not change, a wider network just means that the noise disturbs the "
     "attack less. With a hundred times this noise, making the third layer 4 times as wide lowers the error from {narrow:.2f} to "
     "{wide:.2f}; without noise the error stays at {without:.2f}."
 )

@@ -154,8 +154,8 @@ def model_menus(fields: dict[str, Any]) -> None:
         list(forms.TASKS),
         format_func=forms.TASKS.__getitem__,
         key="task",
-        help="A model with one output answers yes or no. The experiment sets which answer counts as right for a picture (its label). "
-        "The authors of the attack R-GAP chose the opposite of what the untrained network says. With that label, one picture has "
+        help="A model with one output gives one of two answers. The experiment sets which answer counts as right for a picture (its "
+        "label). The authors of the attack R-GAP chose the opposite of what the untrained network says. With that label, one picture has "
         "the gradient that is sent; with the other label, two pictures can have it.",
     )
     if st.session_state["task"] == "classes":
