@@ -20,7 +20,8 @@ def schema(name: str, known: Catalog) -> dict[str, Any]:
     models: dict[str, type[BaseModel]] = {"experiment": Experiment, "metrics": Metrics}
     generated = models[name].model_json_schema(mode="validation")
     parts = generated["$defs"]
-    kinds = {kind: kind for kind in ("model", "protocol", "server", "attack")} | {"aggregation": "protocol", "defenses": "defense"}
+    kinds = {kind: kind for kind in ("model", "protocol", "server", "attack")}
+    kinds |= {"aggregation": "protocol", "defenses": "defense", "checks": "check"}
     parts |= {f"{kind}_plugin": {"oneOf": [_plugin(entry) for entry in known.of(kind)]} for kind in sorted({*kinds.values()})}
     experiment = generated if name == "experiment" else parts["Experiment"]
     for field, kind in kinds.items():

@@ -13,6 +13,7 @@ import pytest
 
 from leakage.settings import ROOT
 from leakage.spec.declarations import DECLARED, explanations
+from leakage.spec.fields import KINDS
 
 PLANTED = '    planted: str = "as most"\n    """What this test planted."""\n'
 PLACES = {  # kind of plug-in -> the class that gets a declaration
@@ -20,6 +21,8 @@ PLACES = {  # kind of plug-in -> the class that gets a declaration
     "defense": "DefenseDeclarations",
     "protocol": "ProtocolDeclarations",
     "model": "ModelDeclarations",
+    "server": "ServerDeclarations",
+    "check": "CheckDeclarations",
     "strategy": "StrategyDeclarations",
 }
 SET = {  # a plug-in that sets it: file, and what is put in place of what
@@ -27,6 +30,8 @@ SET = {  # a plug-in that sets it: file, and what is put in place of what
     "defense": ("defenses/soteria.py", "    short = ", '    planted = "set"\n    short = '),
     "protocol": ("protocols/fedavg.py", "    short = ", '    planted = "set"\n    short = '),
     "model": ("models/lenet.py", "    short = ", '    planted = "set"\n    short = '),
+    "server": ("servers/imprint.py", "    short = ", '    planted = "set"\n    short = '),
+    "check": ("checks/new_layers.py", "    short = ", '    planted = "set"\n    short = '),
     "strategy": ("defenses/soteria.py", "AdaptiveStrategy(self.imitation, ", 'AdaptiveStrategy(self.imitation, planted="set", surrogate='),
 }
 READ = """
@@ -72,15 +77,13 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Any]:
     return {**json.loads(done.stdout), "file": json.loads((home / "catalog.json").read_text())}
 
 
-@pytest.mark.parametrize(("kind", "folder", "name"), [("attack", "attacks", "dlg"), ("defense", "defenses", "soteria"),
-                                                      ("protocol", "protocols", "fedavg"), ("model", "models", "lenet")])  # fmt: skip
-def test_a_declaration_in_one_place_reaches_the_entries_and_the_catalogs_file(
-    read: Mapping[str, Any], kind: str, folder: str, name: str
-) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_declaration_in_one_place_reaches_the_entries_and_the_catalogs_file(read: Mapping[str, Any], kind: str) -> None:
+    folder, _, name = SET[kind][0].removesuffix(".py").partition("/")
     expected = {id: "set" if id == name else "as most" for id in read["entries"][kind]}
     assert read["entries"][kind] == expected
     assert {entry["id"]: entry["planted"] for entry in read["file"][folder]} == expected
-    assert len(expected) > 3
+    assert expected[name] == "set"
 
 
 def test_a_declaration_of_strategies_in_one_place_reaches_those_of_every_defense(read: Mapping[str, Any]) -> None:

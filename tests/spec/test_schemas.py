@@ -12,6 +12,7 @@ from leakage.__main__ import main
 from leakage.results import schemas
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, SpecError, parse
+from leakage.spec.fields import KINDS
 from leakage.workers.plugin_catalog import describe
 
 KNOWN = describe()
@@ -53,11 +54,11 @@ def test_every_prepared_and_recorded_experiment_keeps_to_the_schema() -> None:
 
 
 def test_the_schema_knows_every_plugin_with_every_default() -> None:
-    kinds = {"attack": "attack", "model": "model", "protocol": "protocol", "defense": "defenses"}
-    for kind, field in kinds.items():
+    for kind, folder in KINDS.items():
+        field, several = (folder, True) if folder in Experiment.model_fields else (kind, False)
         for id in IDS[kind]:
             part = {"id": id, "fields": KNOWN.of(kind).get(id).resolve({})}
-            asked = Experiment().model_dump(mode="json") | {field: [part] if kind == "defense" else part}
+            asked = Experiment().model_dump(mode="json") | {field: [part] if several else part}
             assert [error.message for error in EXPERIMENT.iter_errors(asked)] == []
 
 
@@ -77,6 +78,12 @@ def test_the_schema_knows_every_plugin_with_every_default() -> None:
         {"defenses": [{"id": "pruning", "fields": {"fraction": 2}}]},
         {"defenses": [{"id": "pruning"}] * 5},
         {"model": {"id": "lenet", "fields": {"activation": "none"}}},
+        {"server": {"id": "no-server"}},
+        {"server": {"id": "imprint", "fields": {"bins": 1}}},
+        {"checks": [{"id": "no-check"}]},
+        {"checks": [{"id": "new_layers", "fields": {"threshold": -1}}]},
+        {"checks": [{"id": "new_layers"}] * 9},
+        {"refuse": "perhaps"},
         {"assume": {"adaptive": "perhaps"}},
     ],
     ids=lambda wrong: json.dumps(wrong)[:60],
