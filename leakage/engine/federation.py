@@ -160,7 +160,7 @@ class Federation:
         """
         if self.server is None:
             return weights
-        handed = self.server.hand_out(model, weights, history, generator(self.seed, "server", self.server.id))
+        handed = self.server.hand_out(model, weights, tuple(history), generator(self.seed, "server", self.server.id))
         return {name: value.detach().requires_grad_() for name, value in handed.items()}
 
     def singled_out(self, client: Client, model: nn.Module, member: int) -> Client:

@@ -10,6 +10,7 @@ import torch
 from small_problems import CATALOG, FITTING, IDS, TINY, light, short, smooth
 from torch import nn
 
+from leakage.engine.arranged import Bins
 from leakage.engine.core import generator
 from leakage.engine.fed_client import FedClient
 from leakage.engine.federation import Federation, ThreatModel
@@ -157,6 +158,7 @@ def test_who_reads_labels_says_so(attack: str) -> None:
     x, y = smooth(2), torch.tensor([3, 5])
     setting = Federation.of(plugin("protocol", Part(id="fedsgd")), [], ThreatModel(), seed=1)
     seen = observe_model(ready(NoLinear(), setting, x), x, y, setting, num_classes=10)
+    seen = replace(seen, secret=Bins("0", cumulative=True))  # as if a server had built bins into the first layer
     with pytest.raises(ValueError, match="needs a linear last layer"):
         last_layer(seen)
     said = ""

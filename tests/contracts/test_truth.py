@@ -1,5 +1,6 @@
 """No attacker can reach private pictures and labels from what the server holds; a plug-in that kept them is found."""
 
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,12 +11,18 @@ import numpy as np
 import pytest
 import torch
 from reachable_truth import leaks, reached
-from small_problems import IDS, LABELS, observed, protected, short, smooth, using
+from small_problems import IDS, LABELS, RELU, cheated, observed, protected, short, smooth, using
 
-import leakage.protocols
-from leakage.engine.core import DoesNotApplyError, Observation, Protocol, generator
-from leakage.spec.experiment import Assumptions, Part
-from leakage.workers.adapter import plugin
+from leakage.engine.arranged import Bins
+from leakage.engine.check import CheckReading
+from leakage.engine.client import weights_of
+from leakage.engine.core import DoesNotApplyError, Handed, Observation, Protocol, Round, Server, generator
+from leakage.engine.inspection import Inspection
+from leakage.engine.observe import inspection_of, ready
+from leakage.evaluation.play import PreparedAttack, Private, prepare_attack
+from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.fields import KINDS
+from leakage.workers.adapter import federation, network, plugin
 from leakage.workers.generator_adapter import with_generator
 
 PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
@@ -61,11 +68,76 @@ def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protoco
     assert leaks(seen, x, LABELS) == ["it.granted.labels equals y"]  # equals, not is: other memory
 
 
+# ---------------------------------------------------------------- a server that cheats: its secret and the truth stay apart
+
+
+ATTACK = plugin("attack", Part(id="bins"))
+
+
+def asked(server: str, *checks: str, clients: int = 1) -> Experiment:
+    """Return an experiment with this server; the clients only report what their checks find."""
+    sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": clients})} if clients > 1 else {}
+    settings = {**cheated(server), **sum_of, "checks": tuple(Part(id=id) for id in checks), "refuse": False}
+    return Experiment(size=28, channels=1, **settings)
+
+
+def prepared(experiment: Experiment, x: torch.Tensor) -> PreparedAttack:
+    """Return the attack on this experiment, with what the clients' checks found; baselines are not needed here."""
+    return prepare_attack(network(experiment, tuple(x.shape[1:])), Private(x, LABELS, 10), federation(experiment), ATTACK, lambda: None)
+
+
+def handed_to(experiment: Experiment, x: torch.Tensor) -> list[Handed]:
+    """Return what each client holds in the first round, before it trains."""
+    setting, agreed = federation(experiment), network(experiment, tuple(x.shape[1:]))
+    inspection, model = inspection_of(agreed, setting, x), ready(agreed, setting, x)
+    return list(inspection._clients(model, setting.handed_out(model, weights_of(model), []), [], (x, LABELS)))
+
+
+def of_type(root: object, *types: type) -> list[str]:
+    """Return where `root` reaches an object of these types."""
+    return [path for path, thing in reached(root) if isinstance(thing, types)]
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("cheating", IDS["server"])
+def test_what_a_cheating_server_holds_has_neither_pictures_nor_labels_nor_findings_of_checks(cheating: str, clients: int) -> None:
+    x = smooth(3, side=28)
+    seen = prepared(asked(cheating, *IDS["check"], clients=clients), x).seen
+    assert leaks(seen, x, LABELS) == []
+    assert of_type(seen, CheckReading, Handed, Inspection, Private) == []
+    assert [type(round) for round in seen.received.history] == [Round] * asked(cheating).rounds
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("cheating", IDS["server"])
+def test_the_secret_of_a_server_is_reached_from_no_client_and_from_no_truth(cheating: str, clients: int) -> None:
+    x, experiment = smooth(3, side=28), asked(cheating, *IDS["check"], clients=clients)
+    attack, handed = prepared(experiment, x), handed_to(experiment, x)
+    client = attack.federation.client(ready(network(experiment, tuple(x.shape[1:])), attack.federation, x))
+    truth = Private(x, LABELS, 10)
+    assert of_type((client, handed, truth), Bins) == []
+    assert of_type((handed, truth), Server, Observation, Round) == []
+    assert len(handed) == clients
+    assert (attack.seen.secret is None) == (of_type(attack.seen, Bins) == [])  # the walk sees it where it is
+
+
+@pytest.mark.parametrize("cheating", IDS["server"])
+def test_a_server_learns_the_earlier_rounds_as_they_arrived_and_nothing_else(cheating: str, plant: Callable[..., Part]) -> None:
+    x = smooth(3)
+    listening = plant("listens", LISTENS.format(server=cheating), kind="server")
+    seen = observed(x, **{**cheated(cheating), "server": listening, "rounds": 3, "attacked_round": 2})
+    heard = type(plugin("server", listening)).heard
+    assert [len(history) for _, _, history, _ in heard] == [0, 1, 2]
+    assert [id(round) for round in heard[-1][2]] == [id(round) for round in seen.received.history[:2]]
+    assert of_type(heard, Handed, Inspection, Observation, CheckReading) == []
+    assert leaks(heard, x, LABELS) == []
+
+
 # ---------------------------------------------------------------- planted: plug-ins that keep what they must not
 
 HEAD = '''
 """Planted by a test."""
-from leakage.engine.core import Protocol
+from leakage.engine.core import Check, Protocol, Server
 '''
 TAIL = """
     def to_gradient(self, update, seen):
@@ -124,15 +196,63 @@ class Hoarder(Protocol):
 }
 
 
+LISTENS = """
+from leakage.engine.loading import load
+class Listens(load("server", "{server}")):
+    heard = []
+    def hand_out(self, model, weights, history, rng):
+        self.heard.append((model, weights, history, rng))
+        return super().hand_out(model, weights, history, rng)
+"""
+SPYING_SERVERS = {
+    "a_layer_that_remembers": """
+from torch import nn
+class Remembering(nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model, self.kept = model, []
+    def forward(self, x):
+        self.kept.append(x.detach().clone())
+        return self.model(x)
+class Spy(Server):
+    def rebuild(self, model, image_shape, members):
+        return Remembering(model)
+""",
+    "a_hook": """
+class Spy(Server):
+    def rebuild(self, model, image_shape, members):
+        kept = []
+        model.register_forward_pre_hook(lambda layer, inputs: kept.append(inputs[0].detach() * 1))
+        return model
+""",
+}
+SPYING_CHECK = """
+class Spy(Check):
+    title = "Keeps the pictures"
+    kept = []
+    def measure(self, handed):
+        self.kept.append(handed.x * 1)
+        return 0.0
+"""
+BOASTING_SERVER = """
+from leakage.engine.arranged import Bins
+class Boast(Server):
+    def rebuild(self, model, image_shape, members):
+        model.arranged = Bins("0", cumulative=True)
+        return model
+"""
+
+
 @pytest.fixture
-def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Part]]:
-    """Puts a protocol where the catalog finds it, for one test."""
+def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Part]]:
+    """Puts a plug-in where the engine finds it, for one test; a protocol also gets the method that it needs."""
     planted = []
 
-    def put(name: str, text: str) -> Part:
-        (tmp_path / f"{name}.py").write_text(HEAD.lstrip() + text + TAIL)
-        monkeypatch.setattr(leakage.protocols, "__path__", [*leakage.protocols.__path__, str(tmp_path)])
-        planted.append(f"leakage.protocols.{name}")
+    def put(name: str, text: str, *, kind: str = "protocol") -> Part:
+        (tmp_path / f"{name}.py").write_text(HEAD.lstrip() + text + (TAIL if kind == "protocol" else ""))
+        package = importlib.import_module(f"leakage.{KINDS[kind]}")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+        planted.append(f"{package.__name__}.{name}")
         return Part(id=name)
 
     yield put
@@ -140,13 +260,30 @@ def plant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         sys.modules.pop(module, None)
 
 
+@pytest.mark.parametrize("name", SPYING_SERVERS)
+def test_a_server_that_keeps_the_pictures_is_caught(name: str, plant: Callable[..., Part]) -> None:
+    x = smooth(3)
+    assert leaks(observed(x, model=RELU, server=plant(name, SPYING_SERVERS[name], kind="server")), x, LABELS)
+
+
+def test_a_check_that_keeps_the_pictures_is_caught(plant: Callable[..., Part]) -> None:
+    x = smooth(3, side=28)
+    plant("spying_check", SPYING_CHECK, kind="check")
+    assert leaks(prepared(asked("imprint", "spying_check"), x).seen, x, LABELS)
+
+
+def test_a_server_that_shows_its_secret_to_the_clients_is_caught(plant: Callable[..., Part]) -> None:
+    boasting = asked("imprint", "new_layers").model_copy(update={"server": plant("boasting", BOASTING_SERVER, kind="server")})
+    assert of_type(handed_to(boasting, smooth(3, side=28)), Bins)
+
+
 @pytest.mark.parametrize("name", KEEPERS)
-def test_a_protocol_that_keeps_the_truth_is_caught(name: str, plant: Callable[[str, str], Part]) -> None:
+def test_a_protocol_that_keeps_the_truth_is_caught(name: str, plant: Callable[..., Part]) -> None:
     x = smooth(3)
     assert leaks(observed(x, protocol=plant(name, KEEPERS[name])), x, LABELS)
 
 
-def test_an_update_that_carries_autograds_graph_is_cut_off_from_it(plant: Callable[[str, str], Part]) -> None:
+def test_an_update_that_carries_autograds_graph_is_cut_off_from_it(plant: Callable[..., Part]) -> None:
     carrier = plant(
         "carries_a_graph",
         """

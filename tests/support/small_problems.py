@@ -28,6 +28,7 @@ TINY = Part(
 RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
 SUITED = {"spear": RELU}  # attacks to which another network than TINY belongs
 ELSEWHERE = ("bins", "twin_data")  # ... and attacks with their own tests: tests/servers/test_imprint.py, tests/attacks/test_gap_family.py
+CHEATED: dict[str, dict[str, object]] = {}  # servers to which another network, another protocol or other fields belong than `cheated` gives
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "restarts": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
@@ -120,6 +121,12 @@ def using(protocol: str, *, clients: int = 3) -> dict[str, Part]:
     if CATALOG.protocols.get(protocol).is_aggregation:
         return {"protocol": Part(id="fedavg"), "aggregation": part(protocol, clients=clients)}
     return {"protocol": part(protocol)}
+
+
+def cheated(server: str) -> dict[str, object]:
+    """Return the experiment's fields for a server that changes the model, with a network and the rounds that it needs."""
+    rounds = CATALOG.servers.get(server).rounds
+    return {"model": RELU, "server": Part(id=server), "rounds": rounds, "attacked_round": rounds, **CHEATED.get(server, {})}
 
 
 def relative(update: Params, reference: Params) -> float:
