@@ -8,9 +8,10 @@ from torch import Tensor
 
 from leakage.attacks._dense import received
 from leakage.attacks._labels import labels_of
+from leakage.attacks._repeated import earlier_rounds, with_repeated
 from leakage.attacks.linear_layer import in_order, snapshot_of
 from leakage.engine.arranged import Bins
-from leakage.engine.core import Attack, Observation, Snapshot, param
+from leakage.engine.core import Attack, Observation, Params, Snapshot, param
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.labels import rule_field
 
@@ -28,6 +29,8 @@ class BinReading(Attack):
     The published differencing subtracts row i - 1 from row i, so that it loses the pictures of the last bin, and takes the mean of all
     pictures for one. A bin with several pictures gives a mixture of them. The attack keeps the bins with the largest bias gradients, at
     most as many as there are pictures; the remaining places are grey.
+    Where the server places the bins anew in each round, the attacked round has the finest. A picture on which two earlier rounds agree is
+    added if that round lacks it, as the content of a bin with several pictures changes from round to round.
     Source: Fowl et al. 2022, algorithm 1; Zhao et al. 2024 (LOKI), section 4.
     """
 
@@ -47,20 +50,23 @@ class BinReading(Attack):
         if seen.secret is None:
             raise DoesNotApplyError(HONEST)
         labels, note = labels_of(seen, self.label_rule)
-        found = self._pictures(seen, seen.secret)
+        found = self._pictures(seen.as_gradient(), seen.secret, seen.batch.size)
+        if seen.secret.every_round and len(found) < seen.batch.size:
+            updates = [past.update for past in earlier_rounds(seen, f"{seen.secret.layer}.bias")]
+            earlier = [self._pictures(seen.replay.to_gradient(update), seen.secret, seen.batch.size) for update in updates]
+            found = with_repeated(found, earlier, most=seen.batch.size)
         x = torch.cat([found, torch.full((seen.batch.size - len(found), found.shape[1]), GREY, dtype=found.dtype)])
         places = f"{len(found)} of the bins of {seen.secret.layer}; each gives one picture, or a mixture of several"
         left = f"; {seen.batch.size - len(found)} places are grey: not looked for" if len(found) < seen.batch.size else ""
         yield replace(snapshot_of(seen, in_order(seen, x, labels), labels), note={**note, "read from": places + left})
 
-    def _pictures(self, seen: Observation, arranged: Bins) -> Tensor:
-        """Return the content of the filled bins, (N, n) in float64, at most as many as there are pictures."""
-        gradient = seen.as_gradient()
+    def _pictures(self, gradient: Params, arranged: Bins, count: int) -> Tensor:
+        """Return the content of the filled bins, (N, n) in float64, for N <= `count`."""
         rows, d = received(gradient, f"{arranged.layer}.weight"), received(gradient, f"{arranged.layer}.bias")  # (K, n), (K,)
         if arranged.cumulative:
             rows, d = _differences(rows), _differences(d)
         size = d.abs()
-        most = size.topk(min(seen.batch.size, len(d))).indices.sort().values
+        most = size.topk(min(count, len(d))).indices.sort().values
         filled = most[size[most] > self.threshold * size.max()]
         return rows[filled] / d[filled].unsqueeze(1)
 

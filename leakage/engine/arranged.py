@@ -10,7 +10,9 @@ class Bins:
     Args:
         layer: the layer's name in the model; its parameters are LAYER.weight (K, n) and LAYER.bias (K,), and raw pixels enter it
         cumulative: True: row i answers to all pictures from the lower edge of bin i on; False: to the pictures in bin i alone
+        every_round: whether the bins differ from round to round, so that the earlier rounds tell something too
     """
 
     layer: str
     cumulative: bool
+    every_round: bool = False
