@@ -11,18 +11,17 @@ import numpy as np
 import pytest
 import torch
 from reachable_truth import leaks, reached
-from small_problems import IDS, LABELS, RELU, cheated, observed, protected, short, smooth, using
+from small_problems import IDS, LABELS, RELU, cheated, handed_to, observed, prepared, protected, short, smooth, using
 
 from leakage.engine.arranged import Bins
 from leakage.engine.check import CheckReading
-from leakage.engine.client import weights_of
 from leakage.engine.core import DoesNotApplyError, Handed, Observation, Protocol, Round, Server, generator
 from leakage.engine.inspection import Inspection
-from leakage.engine.observe import inspection_of, ready
-from leakage.evaluation.play import PreparedAttack, Private, prepare_attack
+from leakage.engine.observe import ready
+from leakage.evaluation.play import Private
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.fields import KINDS
-from leakage.workers.adapter import federation, network, plugin
+from leakage.workers.adapter import network, plugin
 from leakage.workers.generator_adapter import with_generator
 
 PROTECTIONS = [(), *((Part(id=name),) for name in IDS["defense"])]
@@ -71,26 +70,11 @@ def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protoco
 # ---------------------------------------------------------------- a server that cheats: its secret and the truth stay apart
 
 
-ATTACK = plugin("attack", Part(id="bins"))
-
-
 def asked(server: str, *checks: str, clients: int = 1) -> Experiment:
     """Return an experiment with this server; the clients only report what their checks find."""
     sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": clients})} if clients > 1 else {}
     settings = {**cheated(server), **sum_of, "checks": tuple(Part(id=id) for id in checks), "refuse": False}
     return Experiment(size=28, channels=1, **settings)
-
-
-def prepared(experiment: Experiment, x: torch.Tensor) -> PreparedAttack:
-    """Return the attack on this experiment, with what the clients' checks found; baselines are not needed here."""
-    return prepare_attack(network(experiment, tuple(x.shape[1:])), Private(x, LABELS, 10), federation(experiment), ATTACK, lambda: None)
-
-
-def handed_to(experiment: Experiment, x: torch.Tensor) -> list[Handed]:
-    """Return what each client holds in the first round, before it trains."""
-    setting, agreed = federation(experiment), network(experiment, tuple(x.shape[1:]))
-    inspection, model = inspection_of(agreed, setting, x), ready(agreed, setting, x)
-    return list(inspection._clients(model, setting.handed_out(model, weights_of(model), []), [], (x, LABELS)))
 
 
 def of_type(root: object, *types: type) -> list[str]:

@@ -9,15 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.engine.core import DoesNotApplyError, Observation, Params, Snapshot, generator
+from leakage.engine.client import weights_of
+from leakage.engine.core import DoesNotApplyError, Handed, Observation, Params, Snapshot, generator
+from leakage.engine.observe import inspection_of, ready
 from leakage.evaluation.baselines import Baselines, make_baselines
 from leakage.evaluation.lineup import Lineup, draw
 from leakage.evaluation.metrics import gradient_distances
+from leakage.evaluation.play import PreparedAttack, Private, prepare_attack
 from leakage.evaluation.verdict import Reference
 from leakage.spec import catalog
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers import plugin_catalog
-from leakage.workers.adapter import observe, origins, plugin
+from leakage.workers.adapter import federation, network, observe, origins, plugin
 from leakage.workers.generator_adapter import with_generator
 
 CATALOG = plugin_catalog.describe()
@@ -127,6 +130,29 @@ def cheated(server: str) -> dict[str, object]:
     """Return the experiment's fields for a server that changes the model, with a network and the rounds that it needs."""
     rounds = CATALOG.servers.get(server).rounds
     return {"model": RELU, "server": Part(id=server), "rounds": rounds, "attacked_round": rounds, **CHEATED.get(server, {})}
+
+
+def prepared(experiment: Experiment, x: torch.Tensor) -> PreparedAttack:
+    """Return the attack on this experiment, with what the clients' checks found; baselines are not needed here."""
+    return prepare_attack(
+        network(experiment, tuple(x.shape[1:])),
+        Private(x, labels(len(x)), 10),
+        federation(experiment),
+        plugin("attack", Part(id="bins")),
+        lambda: None,
+    )
+
+
+def handed_to(experiment: Experiment, x: torch.Tensor) -> list[Handed]:
+    """Return what each client holds in the first round, before it trains."""
+    setting, agreed = federation(experiment), network(experiment, tuple(x.shape[1:]))
+    inspection, model = inspection_of(agreed, setting, x), ready(agreed, setting, x)
+    return list(inspection._clients(model, setting.handed_out(model, weights_of(model), []), [], (x, labels(len(x)))))
+
+
+def labels(pictures: int) -> torch.Tensor:
+    """Return LABELS for so many pictures, from the start again where there are more."""
+    return LABELS.repeat(-(-pictures // len(LABELS)))[:pictures]
 
 
 def relative(update: Params, reference: Params) -> float:
