@@ -40,8 +40,10 @@ class Inspection:
         Raises:
             RefusedError: a check tripped in the attacked round or before it, and the clients refuse.
         """
-        clients, number = list(self._clients(model, handed, history, (x, y))), len(history) + 1
-        readings = [_reading(check, clients, number) for check in self.federation.checks]
+        checks, number = self.federation.checks, len(history) + 1
+        # One client after the other, because each holds a copy of the model while it checks.
+        measured = [[check.measure(client) for check in checks] for client in self._clients(model, handed, history, (x, y))]
+        readings = [_reading(check, numbers, number) for check, *numbers in zip(checks, *measured, strict=True)]
         self.readings += readings
         if not (self.federation.refuse and any(reading.tripped for reading in readings)):
             return True
@@ -63,8 +65,7 @@ class Inspection:
             yield Handed(own, self.agreed, x, y, [weights[number] for weights in earlier], others)
 
 
-def _reading(check: Check, clients: Sequence[Handed], round: int) -> CheckReading:
+def _reading(check: Check, numbers: Sequence[float], round: int) -> CheckReading:
     """Return the largest number that a client measured; NaN if the check is not defined for any client."""
-    numbers = [number for number in map(check.measure, clients) if not math.isnan(number)]
-    number = max(numbers, default=math.nan)
+    number = max((number for number in numbers if not math.isnan(number)), default=math.nan)
     return CheckReading(check.id, check.short or check.title, number, check.threshold, check.trips(number), round)

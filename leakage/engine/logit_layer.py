@@ -59,18 +59,31 @@ _FOUND: WeakKeyDictionary[nn.Module, LogitLayer | str] = WeakKeyDictionary()
 
 
 def logit_layer(seen: Observation) -> LogitLayer:
-    """Return the linear layer that computes the logits.
+    """Return the linear layer that computes the logits of the observed model, as `logit_layer_of` finds it.
+
+    Raises:
+        UnreadableLabelsError: there is no such layer, with the reason; labels cannot be read from a gradient then.
+    """
+    return logit_layer_of(seen.model, torch.empty(seen.batch.shape, device=seen.device, dtype=seen.dtype))
+
+
+def logit_layer_of(model: nn.Module, like: Tensor) -> LogitLayer:
+    """Return the linear layer that computes the logits of a model.
 
     Each model is probed once, with random pictures of several kinds; the layer must be the same for all of them. The derivative of the
     logits by the layer's outputs must be the identity, up to a number that is added to all logits, or else diagonal and not negative. The
     derivatives by its weight and bias must be those of W h + b, which excludes a layer that is shared or normalized.
 
+    Args:
+        model: the model.
+        like: a tensor with the shape (B, C, H, W), device and precision of pictures that the model takes; its values are not used.
+
     Raises:
         UnreadableLabelsError: there is no such layer, with the reason; labels cannot be read from a gradient then.
     """
-    result = _FOUND.get(seen.model)
+    result = _FOUND.get(model)
     if result is None:
-        result = _FOUND[seen.model] = _probed(seen)
+        result = _FOUND[model] = _probed(model, like)
     if isinstance(result, str):
         raise UnreadableLabelsError(result)
     return result
@@ -85,12 +98,12 @@ def last_layer(seen: Observation) -> tuple[str, str | None]:
     return result.weight, result.bias
 
 
-def _probed(seen: Observation) -> LogitLayer | str:
+def _probed(model: nn.Module, like: Tensor) -> LogitLayer | str:
     """Return the layer found with pictures of all kinds, or a sentence that says why there is none."""
-    if not any(isinstance(layer, nn.Linear) for layer in seen.model.modules()):
+    if not any(isinstance(layer, nn.Linear) for layer in model.modules()):
         return NO_LABELS
     rng = generator(0, "logit layer")
-    alive = [result for result in (_probed_by(seen, x, rng) for x in _pictures(seen, rng)) if result != UNREAD.format(DEAD)]
+    alive = [result for result in (_probed_by(model, x, rng) for x in _pictures(like, rng)) if result != UNREAD.format(DEAD)]
     if not alive:
         return UNREAD.format(DEAD)
     refusals = [result for result in alive if isinstance(result, str)]
@@ -100,20 +113,20 @@ def _probed(seen: Observation) -> LogitLayer | str:
     return layers[0]._replace(plain=all(layer.plain for layer in layers))  # an activation may leave some outputs unchanged
 
 
-def _pictures(seen: Observation, rng: torch.Generator) -> Iterator[Tensor]:
+def _pictures(like: Tensor, rng: torch.Generator) -> Iterator[Tensor]:
     """Yield batches of noise, of dark noise, of bright noise and of smooth pictures, because a model may compute them differently."""
-    shape = seen.batch.shape
+    shape = like.shape
     noise = [torch.rand(shape, generator=rng) for _ in range(3)]
     coarse = [torch.rand((*shape[:2], 3, 3), generator=rng) for _ in range(2)]
     smooth = [F.interpolate(picture, shape[2:], mode="bilinear") for picture in coarse]
     for x in (noise[0], CONTRAST * noise[1], 1 - CONTRAST * noise[2], *smooth):
-        yield x.to(seen.device, seen.dtype)
+        yield x.to(like)
 
 
-def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer | str:
+def _probed_by(model: nn.Module, x: Tensor, rng: torch.Generator) -> LogitLayer | str:
     """Return the layer found with pictures x, or a sentence that says why there is none."""
-    with exact_arithmetic(), torch.enable_grad(), _watched(seen.model) as calls:
-        logits: Tensor = seen.model(x)  # (B, K)
+    with exact_arithmetic(), torch.enable_grad(), _watched(model) as calls:
+        logits: Tensor = model(x)  # (B, K)
         v, w = (torch.randn(logits.shape, generator=rng).to(logits) for _ in range(2))
         v = v - v.mean(1, keepdim=True)  # a number added to all logits changes no prediction
         alive = not calls
@@ -125,7 +138,7 @@ def _probed_by(seen: Observation, x: Tensor, rng: torch.Generator) -> LogitLayer
                 continue
             plain = _same(through, first)
             if plain or (_same(through * second, other * first) and bool((other * second >= 0).all()) and bool(other.any())):
-                return _readable(seen, call, _derivatives(logits, _parts(call), v), through, plain=plain)
+                return _readable(model, call, _derivatives(logits, _parts(call), v), through, plain=plain)
     return UNREAD.format(NONE_MAKES if alive else DEAD)
 
 
@@ -139,11 +152,11 @@ def _of_answers(v: Tensor, answer: Tensor) -> Tensor | None:
     return v[:, 1:] if answer.shape == (len(v), 1) and v.shape[1] == 2 else None
 
 
-def _readable(seen: Observation, call: _Call, derivatives: list[Tensor | None], through: Tensor, *, plain: bool) -> LogitLayer | str:
+def _readable(model: nn.Module, call: _Call, derivatives: list[Tensor | None], through: Tensor, *, plain: bool) -> LogitLayer | str:
     """Return the layer if its parameters' derivatives are those of W h + b, else a sentence that says why it cannot be read.
 
     Args:
-        seen: the observation.
+        model: the model.
         call: the layer's call.
         derivatives: by the layer's parameters.
         through: the derivatives of its outputs, (B, K).
@@ -153,7 +166,7 @@ def _readable(seen: Observation, call: _Call, derivatives: list[Tensor | None], 
     parts, names = _parts(call), (f"{call.name}.weight".lstrip("."), f"{call.name}.bias".lstrip("."))
     if not parts[0].requires_grad:
         return UNREAD.format(FROZEN.format(name))
-    named: dict[Tensor, str] = {value: known for known, value in seen.model.named_parameters()}
+    named: dict[Tensor, str] = {value: known for known, value in model.named_parameters()}
     sums = (through.T @ call.entered, through.sum(0))
     for part, gradient, expected, kind, known in zip(parts, derivatives, sums, ("weight", "bias"), names, strict=False):
         if not part.requires_grad:  # a frozen bias is not sent; the weight suffices

@@ -1,0 +1,35 @@
+"""A check of the client's own pictures: whether each of them gives the network a gradient."""
+
+import math
+from dataclasses import dataclass
+
+from leakage.checks._received_model import head_of, picture_gradients
+from leakage.engine.core import Check, Handed, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Alive(Check):
+    """The fraction of the client's pictures whose gradient is exactly 0 in all parameters but those of the last layer.
+
+    A server that fishes for some pictures silences the others: its last layer is certain of their class, or its features are dead. The
+    sum of the updates then holds the remaining pictures alone. The check is not defined without a linear layer that computes the logits,
+    nor where BatchNorm mixes the pictures of a batch. A server that leaves the others a little gradient passes.
+    Source: designed here, against Wen et al. 2022 (fishing) and Pasquini et al. 2022 (model inconsistency).
+    """
+
+    title = "Counts own pictures without a gradient (alive)"
+    short = "Alive"
+    plain = "The phone counts those of its pictures from which the received network would learn nothing."
+    hint = "It sees servers that silence pictures. A phone whose pictures are left alone, because the server wants them, sees nothing."
+    source = "https://arxiv.org/abs/2111.07380"
+    measures = "which fraction of the phone's pictures gives the network no gradient before its last layer"
+
+    threshold: float = param(0, 0, 1, "The check trips if a larger fraction of the pictures than this gives no gradient.")
+
+    def measure(self, handed: Handed) -> float:
+        head, gradients = head_of(handed), picture_gradients(handed)
+        if head is None or gradients is None:
+            return math.nan
+        last = (head.weight, head.bias)
+        silent = [not any(bool(value.any()) for name, value in gradient.items() if name not in last) for gradient in gradients]
+        return sum(silent) / len(silent)
