@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from leakage.checks._received_model import head_of, picture_gradients
+from leakage.engine.client import weights_of
 from leakage.engine.core import Check, Handed, param
 
 
@@ -12,8 +13,8 @@ class Alive(Check):
     """The fraction of the client's pictures whose gradient is exactly 0 in all parameters but those of the last layer.
 
     A server that fishes for some pictures silences the others: its last layer is certain of their class, or its features are dead. The
-    sum of the updates then holds the remaining pictures alone. The check is not defined without a linear layer that computes the logits,
-    nor where BatchNorm mixes the pictures of a batch. A server that leaves the others a little gradient passes.
+    sum of the updates then holds the remaining pictures alone. The check is not defined without a linear layer that computes the logits
+    and layers before it, nor where BatchNorm mixes the pictures of a batch. A server that leaves the others a little gradient passes.
     Source: designed here, against Wen et al. 2022 (fishing) and Pasquini et al. 2022 (model inconsistency).
     """
 
@@ -30,6 +31,8 @@ class Alive(Check):
         head, gradients = head_of(handed), picture_gradients(handed)
         if head is None or gradients is None:
             return math.nan
-        last = (head.weight, head.bias)
-        silent = [not any(bool(value.any()) for name, value in gradient.items() if name not in last) for gradient in gradients]
+        others = [name for name in weights_of(handed.model) if name not in (head.weight, head.bias)]
+        if not others:
+            return math.nan
+        silent = [not any(bool(gradient[name].any()) for name in others) for gradient in gradients]
         return sum(silent) / len(silent)
