@@ -20,12 +20,12 @@ class Alive(Check):
 
     title = "Counts own pictures without a gradient (alive)"
     short = "Alive"
-    plain = "The phone counts those of its pictures from which the received network would learn nothing."
-    hint = "It sees servers that silence pictures. A phone whose pictures are left alone, because the server wants them, sees nothing."
+    plain = "The phone counts those of its pictures that have a gradient of 0 in the layers before the last one."
+    hint = "It sees servers that silence pictures. It misses them on a phone that holds just the pictures which the server wants."
     source = "https://arxiv.org/abs/2111.07380"
-    measures = "which fraction of the phone's pictures gives the network no gradient before its last layer"
+    measures = "which fraction of the phone's pictures has a gradient of 0 before the last layer"
 
-    threshold: float = param(0, 0, 1, "The check trips if a larger fraction of the pictures than this gives no gradient.")
+    threshold: float = param(0, 0, 1, "The check trips if a larger fraction of the pictures than this has a gradient of 0.")
 
     def measure(self, handed: Handed) -> float:
         head, gradients = head_of(handed), picture_gradients(handed)
