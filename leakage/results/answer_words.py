@@ -23,6 +23,10 @@ CHEATING_MORE = (
     "A server that cheats in other ways than sending one model again and again. It can send a model built to keep pictures apart in one "
     "update, leave all phones but one out of the sum, or bring phones of its own into it. Then a sum protects little."
 )
+CHEATING_OTHERWISE = (
+    "A server that changes the model in another way than those tried, leaves all phones but one out of the sum, or brings phones of its "
+    "own into it."
+)
 LEFT_OUT = (
     "Attacks that nobody has published, or that this program does not have, and attackers that learned from other pictures of the same "
     "people.",
@@ -37,9 +41,10 @@ NO_CONTROL = "You asked about no protection, so no control is needed"
 
 
 def attack_and_attacker(row: Row) -> str:
-    """Name the attack of a run, and its attacker where the attacker's knowledge matters."""
+    """Name the attack of a run, the server if it changes the model, and the attacker where the attacker's knowledge matters."""
     words = worst_case.attacker_words(row)
-    return f"{row.attack}, by an attacker that {words}" if words else row.attack
+    attack = f"{row.attack}, by a server that changes the model ({row.server})" if row.server else row.attack
+    return f"{attack}, by an attacker that {words}" if words else attack
 
 
 def protection_words(defenses: Sequence[Part], known: Catalog) -> str:
@@ -200,7 +205,7 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
             f"{answer.cut} of {counted(sum(not row.inapplicable for row in answer.rows), 'run')} did not come to an answer of their own. "
             "What they had shown until then counts. What they had not shown says nothing."
         )
-    cheating = [CHEATING_MORE if question.attacker == "still" else CHEATING]
+    cheating = [{"still": CHEATING_MORE, "changes": CHEATING_OTHERWISE}.get(question.attacker, CHEATING)]
     return [in_words_of(question, sentence) for sentence in [*words, *cheating, *LEFT_OUT]]
 
 

@@ -6,7 +6,7 @@ from leakage.results import worst_case
 from leakage.results.comparison import scenario
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Assumptions, Experiment, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Picture, SpecError
 from leakage.spec.question import Question, groups
 
 MOST = 24  # runs of an answer
@@ -46,10 +46,8 @@ def plan(
     def in_time(attacks: list[Experiment]) -> list[Experiment]:
         return [attack for attack in attacks if seconds(attack) <= time_limit] or attacks[:1]
 
-    attacks = [
-        in_time(_each_attack_first(_allowed(worst_case.strongest_attacks(group, known, measured=True), question))) for group in asked
-    ]
-    controls = [in_time(unprotected(group, known))[0] for group in asked] if question.defenses else []
+    attacks = [in_time(_each_attack_first(_allowed(_attacks(group, question, known), question))) for group in asked]
+    controls = [in_time(unprotected(group, question, known))[0] for group in asked] if question.defenses else []
     left, planned = time_limit * slots, list[Experiment]()
     per_group = sum(map(seconds, [*attacks[0][:FEWEST], *controls[:1]]))
     most = max(1, min(len(asked), int(left // per_group)))
@@ -63,10 +61,22 @@ def plan(
     return planned
 
 
-def unprotected(group: Experiment, known: Catalog) -> list[Experiment]:
+def unprotected(group: Experiment, question: Question, known: Catalog) -> list[Experiment]:
     """Return the attacks on an experiment's pictures without its protections, the strongest first: the first is the control."""
     bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
-    return _each_attack_first(worst_case.strongest_attacks(bare, known, measured=True))
+    return _each_attack_first(_attacks(bare, question, known))
+
+
+def _attacks(group: Experiment, question: Question, known: Catalog) -> list[Experiment]:
+    """Return the attacks on a group of pictures by the question's kind of server, the strongest first.
+
+    Raises SpecError if no server that changes the model can be used here.
+    """
+    if question.attacker != "changes":
+        return worst_case.strongest_attacks(group, known, measured=True)
+    if attacks := worst_case.attacks_by_servers(group, known):
+        return attacks
+    raise SpecError("No server that changes the model can be used with these pictures. Choose another attacker, or fewer pictures.")
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
@@ -87,11 +97,12 @@ def _allowed(attacks: list[Experiment], question: Question) -> list[Experiment]:
 
 
 def _each_attack_first(attacks: list[Experiment]) -> list[Experiment]:
-    """Put the first experiment of every attack method before all others; both parts keep their order."""
-    seen, first, rest = set[str](), list[Experiment](), list[Experiment]()
+    """Put the first experiment of every attack method and every server before all others; both parts keep their order."""
+    seen, first, rest = set[tuple[str, str]](), list[Experiment](), list[Experiment]()
     for experiment in attacks:
-        (rest if experiment.attack.id in seen else first).append(experiment)
-        seen.add(experiment.attack.id)
+        method = experiment.attack.id, experiment.server.id if experiment.server else ""
+        (rest if method in seen else first).append(experiment)
+        seen.add(method)
     return first + rest
 
 
@@ -106,11 +117,13 @@ def matches(question: Question, experiments: Sequence[Experiment], known: Catalo
     Of uploaded pictures only the number is compared.
     """
     pictures = list(dict.fromkeys(picture for experiment in experiments for picture in experiment.pictures))
+    if any((experiment.server is None) == (question.attacker == "changes") for experiment in experiments):
+        return False
 
     def key(experiment: Experiment) -> tuple[object, ...]:
         compared: object = experiment.pictures if question.who != "own" else len(experiment.pictures)
-        bare = scenario(experiment).model_copy(update={"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds})
-        return bare.digest(), compared, experiment.seed
+        same = {"pictures": Experiment().pictures, "max_seconds": Experiment().max_seconds, "server": None}
+        return scenario(experiment).model_copy(update=same).digest(), compared, experiment.seed
 
     try:
         asked = [group.resolve(known) for group in groups(question, pictures)]

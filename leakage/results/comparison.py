@@ -67,6 +67,8 @@ class Row:
     cost: Cost = UNKNOWN
     inapplicable: str = ""
     """Why the attack does not apply here, so that it has no verdict and no scores; "" if it applies."""
+    server: str = ""
+    """The server that changes the model, in words; "" for an honest server."""
 
     @property
     def name(self) -> str:
@@ -88,10 +90,12 @@ def rows(reader: RunReader, runs: list[Run], known: Catalog) -> list[Row]:
     """Return a row of the comparison (title, verdict, scores and cost) for every run, in the order of the runs."""
     experiments = [run.experiment_as(Experiment) for run in runs]
     peers, attacks = [part for experiment in experiments for part in experiment.defenses], [experiment.attack for experiment in experiments]
+    servers = [experiment.server for experiment in experiments if experiment.server]
 
     def words(experiment: Experiment) -> dict[str, str]:
         attack = part_words("attack", experiment.attack, attacks, known, short=True)
-        return {"protection": protection(experiment.defenses, peers, known), "attack": attack}
+        server = part_words("server", experiment.server, servers, known, short=True) if experiment.server else ""
+        return {"protection": protection(experiment.defenses, peers, known), "attack": attack, "server": server}
 
     scenario_titles = titles([scenario(experiment) for experiment in experiments], known)
     return [

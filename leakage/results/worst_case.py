@@ -1,6 +1,7 @@
 """The worst case: the strongest known attackers of a scenario, in the order in which they are run, and the result of the best."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from leakage.results.nearest import IMITATE, NAIVE, Nearest, nearest
 from leakage.results.precomputed import UNMEASURED, Reach, reach
 from leakage.spec.catalog import AttackEntry, Catalog
 from leakage.spec.cautions import warnings
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.spec.threat_model import coincide
 from leakage.spec.words import VERDICTS
 
@@ -55,6 +56,28 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
     experiments = [_attacked(asked, attacks[entry.id], strategy).resolve(known) for entry, strategy in pairs]
     return [each for each in experiments if not warnings(each, known)]  # a setting without effect would repeat another experiment
+
+
+def attacks_by_servers(asked: Experiment, known: Catalog) -> list[Experiment]:
+    """Return the scenario with every server that changes the model and can be used here, attacked by what reads that server.
+
+    A server can be used if it needs no more rounds than the scenario has, and if it fits the model and the pictures.
+
+    Args:
+        asked: the scenario, with an honest server.
+        known: the plug-ins.
+    """
+    attacked = [
+        _attacked(asked.model_copy(update={"server": Part(id=server.id)}), Part(id=server.reading[0]), name)
+        for server in known.servers
+        if server.reading
+        for name in attackers(asked, known)
+    ]
+    usable = list[Experiment]()
+    for experiment in attacked:
+        with suppress(SpecError):
+            usable.append(experiment.resolve(known))
+    return [each for each in usable if not warnings(each, known)]
 
 
 def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> bool:

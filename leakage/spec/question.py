@@ -15,7 +15,7 @@ Called = Literal["phones", "clinics", "sites"]
 Clients = Literal[1, 2, 4, 8, 12]
 Count = Literal[1, 2, 4, 8]
 Minutes = Literal[1, 5, 30]
-Attacker = Literal["knows", "still", "naive"]
+Attacker = Literal["knows", "still", "changes", "naive"]
 CALLED: tuple[Called, ...] = get_args(Called)
 CLIENTS: tuple[Clients, ...] = get_args(Clients)
 COUNTS: tuple[Count, ...] = get_args(Count)
@@ -27,6 +27,7 @@ MOST_ROUNDS = 100_000
 ATTACKERS: dict[Attacker, str] = {
     "knows": "The people running the server. They know how the phones protect themselves.",
     "still": "The same people, and the server cheats: it sends one model again and again, and averages what comes back.",
+    "changes": "The same people, and the server cheats: it changes the model that it sends, so that single pictures can be read off.",
     "naive": "The people running the server. They do not know the protection.",
 }
 STEPS = {"one": "One step, then it sends (FedSGD)", "several": "Several steps by itself, then it sends (FedAvg)"}

@@ -95,6 +95,25 @@ def test_a_server_that_stands_still_is_watched_round_after_round() -> None:
     assert "average the rounds" not in {run.assume.strategy for run in planned(Question(defenses=(NOISE,)))}
 
 
+def test_a_server_that_changes_the_model_is_tried_by_what_reads_it_and_asked_otherwise_no_server_cheats() -> None:
+    """Each server that needs one round and fits the small network is tried first with the attack that reads it, also without protection."""
+    asked = Question(clients=4, defenses=(NOISE,), attacker="changes", minutes=30)
+    found = planned(asked)
+    assert all(one.server and one.attack.id in CATALOG.servers.get(one.server.id).reading for one in found)
+    assert "imprint" in {one.server.id for one in found if one.defenses}
+    assert all(CATALOG.servers.get(one.server.id).rounds == 1 for one in found)
+    assert [bool(one.defenses) for one in found[:2]] == [True, False]  # the control has the same server
+    assert is_about_these(asked, found)
+    assert not is_about_these(asked.model_copy(update={"attacker": "knows"}), found)
+    honest = planned(asked.model_copy(update={"attacker": "knows"}))
+    assert {one.server for one in honest} == {None}
+    assert not is_about_these(asked, honest)
+
+
+def is_about_these(question: Question, experiments: list[Experiment]) -> bool:
+    return is_about(question, [run_of(experiment) for experiment in experiments], CATALOG)
+
+
 @pytest.mark.parametrize(
     ("question", "words"),
     [
@@ -199,7 +218,7 @@ def test_a_stronger_attack_that_was_not_played_stands_in_the_headline(reader: St
 def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], control_words: list[str], doubt: str) -> None:
     question = Question(defenses=(NOISE,))
     main, other = answering(question, words), answering(question, control_words)
-    bare = unprotected(main.experiment_as(Experiment), CATALOG)[0]
+    bare = unprotected(main.experiment_as(Experiment), Question(), CATALOG)[0]
     other = replace(other, id="control", experiment=bare.model_dump_json(), digest=bare.digest())
     assert other.result
     other = replace(other, result={**other.result, "verdict": {**other.result["verdict"], "why": "Place 3 of 100."}})
@@ -315,7 +334,7 @@ def test_a_picture_in_two_groups_counts_once_in_the_control_too(reader: Store) -
     """Of eight pictures in three groups of four the control spoke of twelve."""
     question = Question(defenses=(NOISE,))
     main = answering(question, [NOT_SHOWN])
-    bare = unprotected(main.experiment_as(Experiment), CATALOG)[0]
+    bare = unprotected(main.experiment_as(Experiment), Question(), CATALOG)[0]
     twice = [bare, bare.model_copy(update={"seed": 7})]
     controls = [replace(main, id=f"control{one.seed}", experiment=one.model_dump_json(), digest=one.digest()) for one in twice]
     told = answer(reader, [main, *controls], CATALOG)
