@@ -13,7 +13,7 @@ from leakage.api.normalization import Constants
 from leakage.api.plugins import chosen
 from leakage.api.progress import ReportProgress
 from leakage.api.update_check import Update
-from leakage.engine.core import Attack, Defense, Protocol, Server
+from leakage.engine.core import Attack, Check, Defense, Protocol, Server
 from leakage.engine.federation import Federation, ThreatModel
 
 USUAL = "inverting_gradients"  # the attack where the caller names none, and the server is honest
@@ -37,6 +37,7 @@ class ClientArguments:
     protocol: str | Protocol = "fedsgd"
     aggregation: str | Protocol | None = None
     server: str | Server | None = None
+    checks: Sequence[str | Check] = ()
     adaptive: bool = True
     threat_model: ThreatModel | None = None
     normalization: Constants | None = None
@@ -45,8 +46,9 @@ class ClientArguments:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if isinstance(self.defenses, str):
-            raise TypeError(f"defenses must be a list; got the word {self.defenses!r}. Write [{self.defenses!r}].")
+        for name, given in (("defenses", self.defenses), ("checks", self.checks)):
+            if isinstance(given, str):
+                raise TypeError(f"{name} must be a list; got the word {given!r}. Write [{given!r}].")
         if self.batch_norm not in get_args(BatchNorm):
             raise ValueError(f"batch_norm must be auto, eval or batch; got {self.batch_norm!r}.")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
@@ -82,7 +84,8 @@ class ClientArguments:
         server: Server | None = None if self.server is None else chosen("server", self.server)
         if server and server.rounds > 1:
             raise ValueError(f"{server.id} needs {server.rounds} watched rounds; one round is simulated here. Run it in the lab.")
-        return replace(Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation), server=server)
+        checks = tuple(chosen("check", check) for check in self.checks)
+        return replace(Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation), server=server, checks=checks)
 
 
 @dataclass(frozen=True, eq=False)

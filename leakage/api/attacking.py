@@ -6,14 +6,16 @@ from leakage.api.arguments import AttackArguments, ObserveArguments, takes
 from leakage.api.arrival import received_update
 from leakage.api.declared import fit_of
 from leakage.api.model_errors import explained
-from leakage.api.outcome import AttackRun, Result
+from leakage.api.outcome import AttackRun, Result, loss_words
 from leakage.api.preparation import check_fit, prepare_batch
 from leakage.api.progress import progress_of
+from leakage.api.refused_run import RefusedRun
+from leakage.engine.check import RefusedError
 from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
 from leakage.engine.losses import classes_of
+from leakage.engine.observe import inspection_of, ready
 from leakage.engine.observe import observe as observe_client
-from leakage.engine.observe import ready
 from leakage.evaluation.baselines import make_baselines
 from leakage.evaluation.lineup import OWN
 from leakage.evaluation.play import Private, play, play_blind, prepare_attack
@@ -36,6 +38,8 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
         protocol: how the client trains and what it sends.
         aggregation: how the updates of several clients are combined before the server sees them ("secure_aggregation": their sum).
         server: the server that changes the model before the client trains it ("imprint"); None: an honest server. Not with `update`.
+        checks: what each client checks of the model that it receives ("new_layers"); if a check trips, the client refuses: it sends
+            nothing. Not with `update`.
         adaptive: True: the attacker knows protocol and defenses and imitates them; False (naive): it takes the update for a gradient.
         threat_model: everything that the attacker is granted, in place of `adaptive`.
         normalization: of the pictures before they enter the model: (mean, std), a number for each channel, or an object that has both,
@@ -55,7 +59,8 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
 
     Returns:
         A Result. An attack that cannot work on this setting, whatever the pictures are, is not run: its verdict's word is
-        "does not apply", `why` gives the reason, and there are no pictures and no scores.
+        "does not apply", `why` gives the reason, and there are no pictures and no scores. If a client refuses, `refused` names the
+        check, and there is no verdict.
 
     Raises:
         TypeError, ValueError: when an argument is not allowed; the message names what is expected, and the layer that cannot work.
@@ -78,7 +83,7 @@ def frames(arguments: AttackArguments) -> AttackRun:
 
     Returns:
         An iterator of at most ten Frames a second, each with `x` (B, C, H, W), `step`, `loss` and `scores`; `result` is the Result at
-        its end. An attack that does not apply has no Frames: `result` gives the reason.
+        its end. An attack that does not apply, or on a client that refuses, has no Frames: `result` gives the reason.
 
     Raises:
         TypeError, ValueError: as in `attack`.
@@ -104,6 +109,8 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             raise ValueError("Give either pictures (x), or an update: the update may not be that of the pictures.")
         if arguments.server is not None:
             raise ValueError("Give either a server, or an update: a server changes the model before the client computes its update.")
+        if arguments.checks:
+            raise ValueError("Give either checks, or an update: a client checks the model before it computes its update.")
         arrival = received_update(arguments)
         with explained(arrival.model):
             assumed = arrival.batch_norm()
@@ -113,12 +120,15 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
     if arguments.x is None or arguments.y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
-    private = Private(x, y, num_classes, arguments.simulated_batch_norm)
-    with explained(model):
-        prepared = prepare_attack(
-            model, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed)
-        )
-        check_fit(prepared.seen.model, attacker, prepared.seen, x)
+    private, loss = Private(x, y, num_classes, arguments.simulated_batch_norm), loss_words(model)
+    try:
+        with explained(model):
+            prepared = prepare_attack(
+                model, private, federation, attacker, lambda: make_baselines([OWN], x.float().cpu(), classes_of(y).cpu(), seed=seed)
+            )
+            check_fit(prepared.seen.model, attacker, prepared.seen, x)
+    except RefusedError as refusal:
+        return RefusedRun(refusal, tuple(x.shape), federation.threat, loss, progress)
     return AttackRun(play(prepared), prepared.seen, federation, prepared.baselines.scores, progress)
 
 
@@ -132,6 +142,7 @@ def observe(arguments: ObserveArguments) -> Observation:
 
     Raises:
         TypeError, ValueError: as in `attack`.
+        RefusedError: a check tripped, so that the client sent nothing; the message names the check and its number.
 
     Example:
         >>> import torch, leakage
@@ -143,5 +154,6 @@ def observe(arguments: ObserveArguments) -> Observation:
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
     federation = arguments.federation
     with explained(model):
+        inspection = inspection_of(model, federation, x, batch_norm=arguments.simulated_batch_norm)
         prepared = ready(model, federation, x, batch_norm=arguments.simulated_batch_norm)
-        return observe_client(prepared, x, y, federation, num_classes=num_classes)
+        return observe_client(prepared, x, y, federation, num_classes=num_classes, inspection=inspection)

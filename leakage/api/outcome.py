@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from leakage.api.declared import UpdateFit
 from leakage.api.model_errors import explained
@@ -31,13 +31,16 @@ class Result:
     An attack that cannot work on the setting, whatever the pictures are, is not run. Its Result has the verdict "does not apply", `why`
     says what is missing, and there is no picture: the reconstruction has the shape (0, C, H, W), `scores` is empty, `fit` is None.
 
+    If a client refuses to train the model that it received, `refused` names the check that tripped. Nothing was sent, so there is no
+    verdict, `scores` is empty, the reconstruction is grey, and `update.rule` is the refusal.
+
     Args:
         reconstruction: (B, C, H, W) in [0, 1]; if the private pictures are known, in their order
         labels: the class that the attacker assigned to each picture; if the attack does not apply: labels granted or read
         scores: psnr (dB), mse, ssim, lpips, rank (of the private picture in its line-up), label_accuracy and more, means over
             the batch; of an update alone only gradient distances: there is no truth to score against
         baselines: the same scores of pictures that use no update: grey, mean, noise; empty for an update alone
-        verdict: word, why, meaning and rule of the plain verdict; None for an update alone, to which the attack applies
+        verdict: word, why, meaning and rule of the plain verdict; None for an update alone, to which the attack applies, and if refused
         threat_model: what the attacker was granted
         loss: what the client minimises, which the attacker knows: "cross-entropy", or the name of the function that was given
         update: what the update says by itself: labels, numbers against unknowns, ranks
@@ -47,6 +50,7 @@ class Result:
         fit: of an update alone, how well the reconstruction explains it under what was declared; its `warnings` say what fits better
         proved: for each picture whether the attack has proved, without the truth, that it is right
         privacy: epsilon and delta of differential privacy that the protections guarantee, and under which assumption; None for no guarantee
+        refused: the id of the check for which a client refused to train the received model, so that it sent nothing; "" for none
 
     Example:
         >>> import torch, leakage
@@ -72,6 +76,7 @@ class Result:
     fit: UpdateFit | None = None
     proved: tuple[bool, ...] = ()
     privacy: PrivacyBudget | None = None
+    refused: str = ""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Result):
@@ -81,6 +86,8 @@ class Result:
     __hash__ = None  # type: ignore[assignment]  # it holds tensors and dicts
 
     def __repr__(self) -> str:
+        if self.refused:
+            return f"Result(refused: {self.update.rule})"
         if self.verdict and self.verdict["word"] == INAPPLICABLE:
             return f"Result({INAPPLICABLE}: {self.verdict['why']})"
         if self.verdict:
@@ -111,6 +118,12 @@ def _equal(first: object, second: object) -> bool:
     if is_dataclass(first) and not isinstance(first, type):
         return all(_equal(getattr(first, part.name), getattr(second, part.name)) for part in fields(first))
     return first == second or (isinstance(first, float) and first != first and second != second)
+
+
+def loss_words(model: nn.Module) -> str:
+    """Return the name of the loss that clients of this model minimise."""
+    loss = client_loss(model)
+    return loss if isinstance(loss, str) else loss.title
 
 
 class AttackRun:
@@ -178,9 +191,8 @@ class AttackRun:
 
     def _result_of(self, update: UpdateReading, **results: Any) -> Result:
         """Return a Result with the given fields; fields that are the same for every Result of this run, such as the loss, are added."""
-        seen, loss = self._seen, client_loss(self._seen.model)
-        words, privacy = loss if isinstance(loss, str) else loss.title, privacy_budget(self._federation, seen.received.weights)
-        common: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": words, "privacy": privacy}
+        privacy, loss = privacy_budget(self._federation, self._seen.received.weights), loss_words(self._seen.model)
+        common: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": loss, "privacy": privacy}
         return Result(update=update, **common, **results)
 
     def _summary(self) -> Result:

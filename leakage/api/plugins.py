@@ -1,24 +1,24 @@
-"""Attacks, defenses, protocols and servers by id, with their default fields or with fields of the caller."""
+"""Attacks, defenses, protocols, servers and checks by id, with their default fields or with fields of the caller."""
 
 from typing import Any
 
-from leakage.engine.core import Attack, Defense, Plugin, Protocol, Server
+from leakage.engine.core import Attack, Check, Defense, Plugin, Protocol, Server
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.spec.aliases import fields_today, plugin_today
 
-BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol, "server": Server}
+BASES = {"attack": Attack, "defense": Defense, "protocol": Protocol, "server": Server, "check": Check}
 
 
 def plugin(name: str, **fields: float | bool | str) -> Any:
-    """Return a plug-in with fields that you set, for `attack`, `defenses`, `protocol`, `aggregation` or `server`.
+    """Return a plug-in with fields that you set, for `attack`, `defenses`, `protocol`, `aggregation`, `server` or `checks`.
 
     Args:
         name: its id, as docs/plugins.md lists it.
         fields: its fields by name; the others keep their defaults. docs/plugins.md says what each may be.
 
     Returns:
-        The plug-in, a frozen value that prints its fields. Its id decides whether it is an Attack, a Defense, a Protocol or a Server.
+        The plug-in, a frozen value that prints its fields. Its id decides its class: Attack, Defense, Protocol, Server or Check.
 
     Raises:
         TypeError, ValueError: for a name or a field that does not exist, listing those that do, and for a value that is not allowed.
