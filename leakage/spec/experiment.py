@@ -28,6 +28,7 @@ from leakage.spec.syntax import SYNTAXES
 
 MAX_BATCH = 128
 MAX_ROUNDS = 20
+MAX_CHECKS = 8
 Side: TypeAlias = Literal[28, 32, 64, 224, 256]  # the side of a picture, in pixels
 Channels: TypeAlias = Literal[1, 3]
 SIZES: tuple[Side, ...] = get_args(Side)
@@ -94,7 +95,7 @@ class Experiment(Base):
     defenses: tuple[Part, ...] = Field(default=(), max_length=4)
     server: Part | None = Field(default=None, exclude_if=lambda server: server is None)
     """The server that changes the model which it hands out; None: an honest server, which follows the protocol."""
-    checks: tuple[Part, ...] = Field(default=(), max_length=8, exclude_if=lambda checks: not checks)
+    checks: tuple[Part, ...] = Field(default=(), max_length=MAX_CHECKS, exclude_if=lambda checks: not checks)
     """What each client checks of the model that it received, before it trains."""
     refuse: bool = Field(default=True, exclude_if=lambda refuse: refuse)
     """Whether a client sends nothing if one of its checks trips; otherwise the checks are only shown beside the run."""
@@ -168,6 +169,7 @@ class Experiment(Base):
                     "defenses": tuple(with_defaults(catalog, "defense", part) for part in self.defenses),
                     "server": self._resolve_server(catalog),
                     "checks": tuple(with_defaults(catalog, "check", part) for part in self.checks),
+                    "refuse": self.refuse or not self.checks,  # without checks both mean the same
                     "attack": with_defaults(catalog, "attack", self.attack),
                 }
             )

@@ -10,6 +10,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 PLAIN = ("checkpoint", "task", "outputs", "loss", "batch_norm", "size", "channels", "rounds", "attacked_round")
 NONE = "none"  # the value of the Lab's menus for no defense and for an honest server
 ALONE = ""  # the value for no colluding client
+CHECKS = "checks"  # the key of the phone's checks, as ids; in the address joined by commas
 PICKED = "pictures"  # the key of the chosen pictures, as "source:id"; in the address joined by commas
 
 
@@ -28,7 +29,9 @@ def lab_settings(experiment: Experiment) -> dict[str, Any]:
         parts["aggregation"] = Part(id=experiment.aggregation.id, fields=fields)
     return {
         **{kind: part.id for kind, part in parts.items()},
-        **{f"{part.id}.{name}": value for part in parts.values() for name, value in part.fields.items()},
+        **{f"{part.id}.{name}": value for part in (*parts.values(), *experiment.checks) for name, value in part.fields.items()},
+        CHECKS: [part.id for part in experiment.checks],
+        "refuse": experiment.refuse,
         "phones": clients,
         **{name: getattr(experiment, name) for name in PLAIN},
         "labels_known": experiment.assume.labels,
@@ -80,6 +83,8 @@ def experiment_of(settings: Mapping[str, Any], pictures: tuple[Picture, ...], kn
         protocol=part("protocol", given["protocol"]),
         aggregation=part("protocol", given.get("aggregation", *aggregations[:1]), clients=given["phones"]) if given["phones"] > 1 else None,
         defenses=() if given["defense"] == NONE else (part("defense", given["defense"]),),
+        checks=tuple(part("check", id) for id in given[CHECKS]),
+        refuse=given["refuse"],
         server=None if given["server"] == NONE else part("server", given["server"]),
         attack=part("attack", given["attack"]),
         assume=Assumptions(

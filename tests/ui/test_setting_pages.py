@@ -15,7 +15,7 @@ from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
-from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, parse
 from leakage.spec.threat_model import assumptions
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
@@ -50,6 +50,44 @@ def test_the_federated_setting_goes_into_the_experiment_and_the_address_and_back
         fine(page)
         assert (experiment.protocol.id, experiment.protocol.fields["epochs"], experiment.aggregation) == ("fedavg", 3, PHONES)
         assert (experiment.rounds, experiment.attacked_round, experiment.assume.adaptive) == (5, 2, False)
+
+
+def test_what_the_phone_checks_goes_into_the_experiment_the_address_and_a_file_and_back(door: Service, visit: Open) -> None:
+    at = visit(**EIGHT)
+    fine(at)
+    assert not [toggle for toggle in at.toggle if toggle.key == "refuse"]
+    assert not {"checks", "refuse"} & set(at.query_params)
+    plain = asked(door, press_run(at))
+    at.multiselect(key="checks").select("new_layers").run()
+    assert at.query_params["checks"] == "new_layers"
+    assert at.toggle(key="refuse").value is True
+    at.number_input(key="new_layers.threshold").set_value(5.0).run()
+    assert asked(door, press_run(at)).refuse
+    at.toggle(key="refuse").set_value(False).run()
+    address = {name: str(value) for name, value in at.query_params.items() if name != "run"}
+    assert {"checks": "new_layers", "refuse": "False", "new_layers.threshold": "5.0"}.items() <= address.items()
+    for page in (
+        at,
+        visit(checks="new_layers", refuse="False", **{**EIGHT, "new_layers.threshold": "5"}),
+        visit(run=press_run(at).query_params["run"]),
+    ):
+        experiment = asked(door, press_run(page))
+        fine(page)
+        assert (experiment.checks, experiment.refuse) == ((Part(id="new_layers", fields={"threshold": 5.0}),), False)
+        assert parse(experiment.model_dump_json()) == experiment
+    at.multiselect(key="checks").unselect("new_layers").run()
+    assert not {"checks", "refuse", "new_layers.threshold"} & set(at.query_params)
+    assert asked(door, press_run(at)) == plain
+
+
+@pytest.mark.usefixtures("door")
+def test_an_address_with_an_unknown_check_says_so(visit: Open) -> None:
+    at = visit(checks="new_layers,tea_leaves", refuse="False")
+    fine(at)
+    assert at.multiselect(key="checks").value == ["new_layers"]
+    assert "checks=tea" in words(at)
+    assert "is not known here; it is left out" in words(at)
+    assert "refuse=False cannot be used here; True is used instead" in words(visit(refuse="False"))
 
 
 def test_reset_takes_the_federated_setting_back(door: Service, visit: Open) -> None:

@@ -11,8 +11,8 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from leakage.data import checkpoints
 from leakage.spec.aliases import settings_today
 from leakage.spec.catalog import Catalog, Field
-from leakage.spec.experiment import MAX_BATCH, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
-from leakage.spec.lab_settings import NONE, PICKED, lab_settings
+from leakage.spec.experiment import MAX_BATCH, MAX_CHECKS, MAX_ROUNDS, MAX_SECONDS, SIZES, VERSION
+from leakage.spec.lab_settings import CHECKS, NONE, PICKED, lab_settings
 from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.common import forms, misread
@@ -25,6 +25,7 @@ USUAL_PICTURES = lab_settings(forms.DEFAULT)[PICKED]
 COMPLETE = ("gallery", "upload")  # sources of which the page shows all pictures at once
 OTHERS = {  # widgets that belong to no plug-in, by their keys
     "labels_known": Field("labels_known", "bool", forms.DEFAULT.assume.labels, ""),
+    "refuse": Field("refuse", "bool", forms.DEFAULT.refuse, ""),
     "examples": Field("examples", "bool", forms.DEFAULT.assume.examples, ""),
     "seed": Field("seed", "int", forms.DEFAULT.seed, "", 0, 2**31 - 1),
     "max_seconds": Field("max_seconds", "int", forms.DEFAULT.max_seconds, "", 1, MAX_SECONDS),
@@ -65,6 +66,8 @@ def read_url(known: Catalog, *, again: bool = False) -> None:
         if key in asked:
             with suppress(ValueError):  # the widget of a free text reports errors itself
                 state[key] = asked[key] if field.syntax else field.read(asked[key], "address")
+    if CHECKS in asked:
+        state[CHECKS] = [name for name in dict.fromkeys(asked[CHECKS].split(",")) if known.checks.find(name)][:MAX_CHECKS]
     if named := [name for name in asked.get(PICKED, "").split(",") if name]:
         state[PICKED] = named
         state["batch"] = max(len(named), state.get("batch", 1))  # the chooser adds pictures where fewer are named
@@ -106,12 +109,13 @@ def write_url(known: Catalog, *, without: Collection[str] = (), more: Mapping[st
     state, menus, fields = st.session_state, _menus(known), dict(_fields(known))
     usual: dict[str, Any] = {key: options[0] for key, options in menus.items()}
     usual |= {key: field.default for key, field in (*fields.items(), *OTHERS.items())}
-    chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}}
+    chosen = {state.get(kind, usual.get(kind)) for kind in {*forms.DEFAULTS, "aggregation"} - {*without}} | {*state.get(CHECKS, ())}
     idle = {*without, *(key for key in fields if key.split(".")[0] not in chosen)}
     idle |= {"offset"} if state.get("source") in COMPLETE else set()
     entries: dict[str, str | None] = {
         key: None if key in idle or state.get(key, value) == value else str(state[key]) for key, value in usual.items()
     }
+    entries[CHECKS] = ",".join(state.get(CHECKS, ())) or None
     if PICKED in state:  # the usual pictures are left out beside the usual source only: other sources begin with other pictures
         entries[PICKED] = None if state[PICKED] == USUAL_PICTURES and entries["source"] is None else ",".join(state[PICKED])
         entries["batch"] = None  # the number of named pictures says it

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from leakage.spec.catalog import Catalog, CatalogError, Field
 from leakage.spec.experiment import VERSION
-from leakage.spec.lab_settings import ALONE, NONE, PICKED
+from leakage.spec.lab_settings import ALONE, CHECKS, NONE, PICKED
 from leakage.spec.prepared import prepared
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
@@ -95,7 +95,7 @@ def _fields(asked: Mapping[str, str], fields: Mapping[str, Field]) -> Iterator[s
 
 
 def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
-    """Yield a sentence for another version of links, a missing picture, an unknown preset, and each field that no plug-in has."""
+    """Yield a sentence for another version of links, a missing picture or check, an unknown preset, and each field that no plug-in has."""
     if asked.get("v", str(VERSION)) != str(VERSION):
         yield f"v={short(asked['v'])} is another version of links; this link is read as version {VERSION}."
     picked = st.session_state.get(PICKED, [])
@@ -103,6 +103,8 @@ def _others(asked: Mapping[str, str], known: Catalog) -> Iterator[str]:
     for name in lost:
         instead = "it is left out" if len(lost) < len(asked[PICKED].split(",")) else f"{', '.join(picked) or 'no picture'} is used instead"
         yield f"{PICKED}={short(name)} is not here; {instead}."
+    for name in (name for name in asked.get(CHECKS, "").split(",") if name and name not in st.session_state.get(CHECKS, ())):
+        yield f"{CHECKS}={short(name)} is not known here; it is left out."
     if "preset" in asked and asked["preset"] not in (preset.name for preset in prepared().presets):
         yield f"preset={short(asked['preset'])} is not known here; no preset is shown."
     entries = {entry.id: entry for entry in known.entries}

@@ -15,6 +15,7 @@ from leakage.spec.refusals import MAX_CLASSES
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import ours
 from leakage.ui.components import sent
+from leakage.ui.lab.check_choice import choose_checks
 
 APART = {"epochs": "Local epochs"}  # fields of protocols that stand in the card, not behind the button
 
@@ -34,15 +35,17 @@ class Setting:
     rounds: int
     attacked_round: int
     server: Part | None
+    checks: tuple[Part, ...]
+    refuse: bool
 
 
 def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
-    """Draw the widgets about the client (model, protocol, sum, rounds), and a drawing of what it sends and keeps; return the choices.
+    """Draw the widgets about the client (model, protocol, sum, rounds, server, checks) and what it sends and keeps; return the choices.
 
     Args:
         known: The catalog of plug-ins.
         pictures: The number of pictures in the batch.
-        without: Names of fields of the protocol, or "rounds" or "server", that have no widget here.
+        without: Names of fields of the protocol, or "rounds", "server" or "checks", that have no widget here.
     """
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
@@ -60,6 +63,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     aggregation = choose_aggregation(known, phones)
     attacked = choose_attacked_round(rounds)
     server = None if "server" in without else forms.choose(known, "server", "The server", on_change=partial(offer_attack, known))
+    checks, refuse = ((), True) if "checks" in without else choose_checks(known)
     statistics = read_batch_norm(model)
     behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
     sent.show(behavior)
@@ -75,6 +79,8 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
         rounds,
         attacked,
         server,
+        checks,
+        refuse,
     )
 
 
