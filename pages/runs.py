@@ -91,7 +91,7 @@ def show_summary(run: Run, name: str, known: Catalog) -> None:
     status, title, address = ROWS[run.kind](run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
-        if run.result and run.kind == "attack":
+        if run.kind == "attack" and (end := run.outcome(AttackEnd)) and end.answer is not None:  # else there is no picture
             st.html(render("ui/common/mini.html.jinja", address=f"{base()}/api/runs/{run.id}/final.png"), width="content")
         lines = [link(Markdown(f"**{escape(name or title)}**"), address), *([escape(title)] if name else [])]
         st.markdown("  \n".join([*lines, escape(f"{when} · {status}")]), width="content")

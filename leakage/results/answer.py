@@ -18,9 +18,9 @@ from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, RECOGNIZABLE, SINGLED_OUT, VERDICTS, counted
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT, VERDICTS, counted
 
-SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE)  # worst first
+SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE, REFUSED)  # worst first
 LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
 PROVES_NOTHING = "No picture was recognized, and that proves nothing."
 
@@ -30,7 +30,8 @@ class Answer:
     """The answer to a question of the page Ask."""
 
     word: str
-    """LEAK, NOT_SAFE, ASKING (nothing leaks so far, and runs are left), or GONE (nothing leaks, and runs were deleted)."""
+    """LEAK, NOT_SAFE, ASKING (nothing leaks so far, and runs are left), GONE (nothing leaks, and runs were deleted), or REFUSED (the phone
+    refused in all runs)."""
     people: dict[str, int]
     """For each word of a verdict, the number of pictures for which it was the worst."""
     total: int
@@ -78,6 +79,8 @@ class Answer:
             return "The attacks that have ended recognized nothing. Other attacks are still running."
         if self.word == GONE:
             return "Some attacks of this answer were deleted, with their results. Ask again."
+        if self.word == REFUSED:
+            return " ".join(dict.fromkeys(row.refused for row in self.rows))
         if self.idle and not self.begun:
             return "None of these attacks applies here, so none was tried, and nothing is known."
         if not self.tried:
@@ -114,9 +117,10 @@ class Answer:
     def seen(self) -> str:
         """A sentence on how many pictures were shown, and how well."""
         counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
-        unknown = self.people.get(CUT_SHORT, 0)
-        words = f"Of {counted(self.total - unknown, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
-        return f"{words}; time ran out on {unknown} more." if unknown else f"{words}."
+        unknown, unsent = self.people.get(CUT_SHORT, 0), self.people.get(REFUSED, 0)
+        words = f"Of {counted(self.total - unknown - unsent, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
+        words += f"; time ran out on {unknown} more" if unknown else ""
+        return f"{words}; the phone sent nothing of {unsent} more." if unsent else f"{words}."
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
@@ -133,22 +137,23 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
     main_rows = rows(reader, main, known)
     pairs = list(zip(main, main_rows, strict=True))
     idle = {every[run.id].attack.id: row.inapplicable for run, row in pairs if row.inapplicable}
-    begun = {every[run.id].attack.id for run, row in pairs if run.started and not row.inapplicable}
+    begun = {every[run.id].attack.id for run, row in pairs if run.started and not row.untried}
     tried = {every[run.id].attack.id for run, row in pairs if row.answered or row.shows}
     worst = worst_words(pairs)
     people = {word: count for word in SEVERITY if (count := list(worst.values()).count(word))}
     open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
     best = max(main_rows, key=worst_case.reach_of, default=None)
+    refused = bool(main_rows) and all(row.refused for row in main_rows)
     return Answer(
-        word=LEAK if leaks else ASKING if open_runs else GONE if gone else NOT_SAFE,
+        word=LEAK if leaks else ASKING if open_runs else GONE if gone else REFUSED if refused else NOT_SAFE,
         people=people,
         total=len(worst),
         seconds=sum(end.seconds or 0.0 for run in main if (end := run.outcome(AttackEnd))),
         best=best if best and best.verdict else None,
         rows=tuple(main_rows),
         open=open_runs,
-        cut=sum(not row.answered and not row.inapplicable for row in main_rows),
+        cut=sum(not row.answered and not row.untried for row in main_rows),
         idle={attack: why for attack, why in idle.items() if attack not in begun | tried},
         begun=frozenset(begun | tried),
         tried=frozenset(tried),
@@ -176,10 +181,10 @@ def worst_words(runs: Sequence[tuple[Run, Row]]) -> dict[str, str]:
 
 
 def picture_words(run: Run, row: Row) -> list[tuple[str, str]]:
-    """List the pictures of a run as JSON text, each with the word of its verdict, or CUT_SHORT or INAPPLICABLE if it has none."""
+    """List the pictures of a run as JSON text, each with the word of its verdict; without one CUT_SHORT, INAPPLICABLE or REFUSED."""
     end, asked = run.outcome(AttackEnd), run.experiment_as(Experiment)
     words = end.verdict.each or (end.verdict.word,) * len(asked.pictures) if end and end.verdict else ()
-    missing = INAPPLICABLE if row.inapplicable else CUT_SHORT
+    missing = INAPPLICABLE if row.inapplicable else REFUSED if row.refused else CUT_SHORT
     return [(picture.model_dump_json(), words[index] if index < len(words) else missing) for index, picture in enumerate(asked.pictures)]
 
 

@@ -13,7 +13,7 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.spec.gaussian_privacy import USEFUL
 from leakage.spec.prepared import prepared
 from leakage.spec.question import ATTACKERS, STEPS, Question, in_words_of, strangers
-from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN, counted, format_value
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN, REFUSED, counted, format_value
 
 CHEATING = (
     "A server that cheats was not tried. It can send a model built to keep pictures apart in one update, leave all phones but one out of "
@@ -107,7 +107,12 @@ def _protection(question: Question, known: Catalog) -> str:
 
 
 def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
-    """List the findings as pairs of a topic and a description: what was seen, the control, labels, privacy, and what that means."""
+    """List the findings as pairs of a topic and a description: what was seen, the control, labels, privacy, and what that means.
+
+    If the phone refused in all runs, the headline says so, and there are no findings.
+    """
+    if answer.word == REFUSED:
+        return []
     best = answer.best
     findings = [
         ("Could be seen", people_words(answer)),
@@ -131,6 +136,7 @@ def people_words(answer: Answer) -> str:
     if answer.people == {INAPPLICABLE: answer.total}:
         return "Nothing is known: none of these attacks applies"
     names = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "on which time ran out", INAPPLICABLE: "attacked by none"}
+    names[REFUSED] = "of which the phone sent nothing"
     counts = ", ".join(f"{count} {names.get(word, word)}" for word, count in answer.people.items())
     return f"{counts}, of {counted(answer.total, 'picture')}"
 
@@ -178,10 +184,11 @@ def _privacy(answer: Answer, question: Question, known: Catalog) -> str:
 def effort(answer: Answer) -> str:
     """Describe how many runs came to an answer, and how long they took."""
     answered = sum(row.answered for row in answer.rows)
-    applying = sum(not row.inapplicable for row in answer.rows)
-    words = f"{answered} of {counted(applying, 'planned run')} came to an answer of their own, {duration(answer.seconds)} of computing"
-    if applying < len(answer.rows):
-        words += f"; {len(answer.rows) - applying} more do not apply here"
+    idle, refused = sum(bool(row.inapplicable) for row in answer.rows), sum(bool(row.refused) for row in answer.rows)
+    planned = counted(len(answer.rows) - idle - refused, "planned run")
+    words = f"{answered} of {planned} came to an answer of their own, {duration(answer.seconds)} of computing"
+    words += f"; {idle} more do not apply here" if idle else ""
+    words += f"; in {refused} more the phone sent nothing" if refused else ""
     return f"{words}{answer.when}"
 
 
@@ -202,7 +209,7 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
         words.append(f"These attacks, which this program has: {titles(others)}.")
     if answer.cut:
         words.append(
-            f"{answer.cut} of {counted(sum(not row.inapplicable for row in answer.rows), 'run')} did not come to an answer of their own. "
+            f"{answer.cut} of {counted(sum(not row.untried for row in answer.rows), 'run')} did not come to an answer of their own. "
             "What they had shown until then counts. What they had not shown says nothing."
         )
     cheating = [{"still": CHEATING_MORE, "changes": CHEATING_OTHERWISE}.get(question.attacker, CHEATING)]

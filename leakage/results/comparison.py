@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from leakage.results.accuracy_cost import UNKNOWN, Cost, cost, epsilon_of_json
 from leakage.results.differences import NOTHING, attacker, part_words, protection, sentence_case, titles
-from leakage.runs.endings import how_it_stands, why_inapplicable
+from leakage.runs.endings import how_it_stands, why_inapplicable, why_refused
 from leakage.runs.event_parts import BaselineScores, FrameScores
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import Run
 from leakage.spec.catalog import Catalog
+from leakage.spec.check_words import summary
 from leakage.spec.experiment import Experiment
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
@@ -69,11 +70,20 @@ class Row:
     """Why the attack does not apply here, so that it has no verdict and no scores; "" if it applies."""
     server: str = ""
     """The server that changes the model, in words; "" for an honest server."""
+    refused: str = ""
+    """The refusal of the phone, which sent nothing, so that there is no verdict and no scores; "" if it did not refuse."""
+    checks: str = ""
+    """What the phones' checks of the received model found, in words; "" if they checked nothing."""
 
     @property
     def name(self) -> str:
         """The title, followed by "(naive)" or "(adaptive)" unless both attackers do the same."""
         return self.title if self.attacker == "both" else f"{self.title} ({self.attacker})"
+
+    @property
+    def untried(self) -> bool:
+        """Whether no attack was tried: it does not apply here, or the phone sent nothing."""
+        return bool(self.inapplicable or self.refused)
 
     @property
     def failed(self) -> bool:
@@ -115,13 +125,13 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     scores, verdict = end.scores if end else FrameScores(), end.verdict if end else None
     grey = (meta.judging.baselines if meta else {}).get("grey", BaselineScores())
     costs, baseline = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
-    attacker_type = attacker(experiment, known)
+    attacker_type, ending = attacker(experiment, known), end.ending if end else None
     return Row(
         attacker=attacker_type,
         run=run.id,
         status=run.status,
         ended=how_it_stands(run),
-        answered=run.status == "done" and not (end and end.ending and end.ending.how != "answer"),
+        answered=run.status == "done" and not (ending and ending.how != "answer"),
         verdict=verdict.word if verdict else None,
         words=verdict.why if verdict else None,
         psnr=scores.psnr,
@@ -132,7 +142,9 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         epsilon=epsilon_of_json(meta.update.epsilon.value) if meta and meta.update.epsilon else None,
         accuracy=costs.accuracy,
         cost=costs,
-        inapplicable=why_inapplicable(end.ending if end else None),
+        inapplicable=why_inapplicable(ending),
+        refused=why_refused(ending),
+        checks=summary(ending.checks if ending and ending.checks else meta.checks if meta else ()),
         grey={name: value for name, value in baseline.items() if value is not None},
         answer="; ".join(meta.knowledge.answers if meta and attacker_type == "adaptive" else ()),
         **words,
@@ -155,7 +167,7 @@ def only_naive(rows: list[Row]) -> list[str]:
 
     A naive attack that has not ended, or was stopped early, may find more, so its protection gets no sentence.
     """
-    naive = [row for row in rows if row.attacker == "naive" and not row.inapplicable]
+    naive = [row for row in rows if row.attacker == "naive" and not row.untried]
     open_to_naive = {row.protection for row in naive if not row.failed}
     finds: dict[str, list[str]] = {}  # protection -> the adaptive attacks that find the picture
     for row in rows:

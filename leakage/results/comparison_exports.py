@@ -12,7 +12,7 @@ from leakage.results.slides import wrapped
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
-from leakage.spec.words import INAPPLICABLE
+from leakage.spec.words import INAPPLICABLE, REFUSED
 
 COLUMN = 192  # screen pixels of a variant's pictures; fewer if the whole would become wider than exports.WIDE
 LINE = 14  # screen pixels of a line of text
@@ -29,7 +29,7 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Downloa
 
 
 def _table(variants: list[VariantResult], _known: Catalog) -> Download:
-    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "seed", "run"]
+    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "checks", "seed", "run"]
 
     def line(variant: VariantResult) -> list[object]:
         row = variant.row
@@ -37,8 +37,8 @@ def _table(variants: list[VariantResult], _known: Catalog) -> Download:
         cost = [row.cost.recipe if row.cost.accuracies else row.cost.blank, len(row.cost.accuracies) or None, row.cost.difference]
         cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
-        word = INAPPLICABLE if row.inapplicable else row.verdict
-        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, variant.experiment.seed, row.run]
+        word = INAPPLICABLE if row.inapplicable else REFUSED if row.refused else row.verdict
+        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, row.checks, variant.experiment.seed, row.run]
 
     return table(head, map(line, variants))
 

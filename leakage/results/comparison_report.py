@@ -17,6 +17,7 @@ from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
 from leakage.results.differences import differs
+from leakage.results.run_assumptions import run_assumptions
 from leakage.results.variant_results import VariantResult, data
 from leakage.runs.events import AttackEnd
 from leakage.settings import settings
@@ -24,7 +25,6 @@ from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row as Assumed
-from leakage.spec.threat_model import assumptions
 
 STYLE = Path(__file__).with_suffix(".css")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7b5ea7", "#8b4513")  # Okabe, Ito 2008, and more
@@ -175,7 +175,7 @@ def _verdict_sentences(variants: Sequence[VariantResult]) -> list[str]:
     """List the reasons of the verdicts, then how each run ended that came to no final answer."""
     reasons = [f"{variant.row.name}: {variant.row.words}" for variant in variants if variant.row.words]
     unanswered = [variant.row for variant in variants if variant.run.finished and not variant.row.answered]
-    return [*reasons, *(f"{row.name}: {row.ended}." for row in unanswered)]
+    return [*reasons, *(f"{row.name}: {row.ended.removesuffix('.')}." for row in unanswered)]
 
 
 def _curves(variants: Sequence[VariantResult]) -> dict[str, Any] | None:
@@ -222,8 +222,7 @@ def _thinned(curve: list[tuple[int, float]]) -> list[tuple[int, float]]:
 def _assumed(variant: VariantResult, known: Catalog) -> tuple[str, list[Assumed], str]:
     """Return a variant's name, its assumptions and an empty string; where a plug-in is gone, the name, an empty list and the reason."""
     try:
-        end = variant.run.outcome(AttackEnd)
-        return variant.row.name, assumptions(variant.experiment, known, variant.meta, end.note if end else {}), ""
+        return variant.row.name, run_assumptions(variant.experiment, known, variant.meta, variant.run.outcome(AttackEnd)), ""
     except CatalogError as error:  # a plug-in that is gone since
         return variant.row.name, [], str(error)
 

@@ -65,6 +65,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
     defenses = [defense for each in experiments for defense in each.defenses]
     summed = [each.aggregation for each in experiments if each.aggregation]
     servers = [each.server for each in experiments if each.server]
+    checks = [check for each in experiments for check in each.checks]
     return [
         ("The protection", every(lambda each: protection(each.defenses, defenses, known, short=short))),
         ("The attacker's countermeasure", every(lambda each: known.strategy_title(each.assume.strategy) or usual)),
@@ -91,6 +92,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
             if servers
             else []
         ),
+        *([("The phone's checks", every(lambda each: _checks(each, checks, known, short=short)))] if checks else []),
         ("The round", every(lambda each: f"{'round ' if short else ''}{each.attacked_round} of {each.rounds}")),
         ("The labels", every(lambda each: f"{'labels ' if short else ''}{'granted' if each.assume.labels else 'found out'}")),
         ("BatchNorm statistics", every(lambda each: f"{'statistics ' if short else ''}{STATISTICS[each.assume.statistics].short}")),
@@ -191,6 +193,12 @@ def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
     if short and len({len(batch) for batch in batches}) == len(set(batches)):
         return [f"{len(batch)} picture{'' if len(batch) == 1 else 's'}" for batch in batches]
     return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
+
+
+def _checks(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, short: bool) -> str:
+    """Describe what the phone checks of the received model, in the words that tell its checks from `peers`, and whether it refuses."""
+    words = ", ".join(part_words("check", part, peers, known, short=short) for part in experiment.checks)
+    return (f"checks {words}" if experiment.refuse else f"checks {words}, and refuses nothing") if words else "no checks"
 
 
 def _examples(experiment: Experiment) -> str:

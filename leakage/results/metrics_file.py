@@ -2,9 +2,9 @@
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_serializer
+from pydantic import BaseModel, ConfigDict, Field, field_serializer
 
-from leakage.runs.event_parts import BaselineScores, Ending, FrameScores, Maybe, Note, VerdictWords
+from leakage.runs.event_parts import BaselineScores, CheckFacts, Ending, FrameScores, Maybe, Note, VerdictWords
 from leakage.spec.experiment import Experiment
 
 
@@ -87,11 +87,13 @@ class Metrics(MetricsPart):
     baselines: dict[str, BaselineScores]
     """The scores of pictures that are independent of the private pictures: grey, mean, noise."""
     answer: MetricsFrame | None
-    """The answer; null if the attack does not apply to this experiment, as `ending` says, so that it was not tried."""
+    """The answer; null if the attack does not apply to this experiment, or if the phone refused, as `ending` says: it was not tried."""
     verdict: VerdictWords | None
     ending: Ending
     note: Note
     """Words and numbers that the attack reports."""
+    checks: tuple[CheckFacts, ...] = Field(default=(), exclude_if=lambda given: not given)
+    """What the phones' checks of the received model found; of a run that the phone refused this is in `ending`."""
     frames: tuple[MetricsFrame, ...]
 
     @field_serializer("baselines")

@@ -33,6 +33,8 @@ def attack_title(experiment: Experiment, known: Catalog) -> str:
         names.append(f"added up over {clients_of(experiment.aggregation, known)} phones")
     if experiment.server:
         names.append(f"for a server that changes the model ({name('server', experiment.server.id)})")
+    if experiment.checks:
+        names.append(f"checked by the phone ({', '.join(name('check', part.id) for part in experiment.checks)})")
     if experiment.rounds > 1:
         names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
     if not coincide(experiment, known):

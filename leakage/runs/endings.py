@@ -1,6 +1,8 @@
 """Sentences on how a run ended, for all pages, files and commands. No torch."""
 
-from leakage.runs.event_parts import Ending
+from collections.abc import Sequence
+
+from leakage.runs.event_parts import CheckFacts, Ending
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run
 from leakage.spec.experiment import Experiment
@@ -11,7 +13,7 @@ UNBEGUN = (
     "Its time limit of {} s was over before the attack could begin: what comes before it, above all what the phone trains, takes longer. "
     "Raise the limit, or choose fewer epochs, rounds or pictures."
 )
-INAPPLICABLE = "inapplicable"
+INAPPLICABLE, REFUSED = "inapplicable", "refused"
 WHY = "Does not apply: {}"
 HOW = {"limit": "Stopped at its time limit of {limit} s", "stopped": "Stopped by hand", "over": OVER, "diverged": "Diverged"}
 STATES = {"queued": "Waiting", "running": "Running", "done": "Finished", "cancelled": "Stopped", "failed": "Failed"}
@@ -41,6 +43,21 @@ def inapplicable(why: str) -> Ending:
 def why_inapplicable(ending: Ending | None) -> str:
     """Return why an attack does not apply to its setting; "" if it applies, or if it has not ended."""
     return ending.words.removeprefix(WHY.format("")) if ending and ending.how == INAPPLICABLE else ""
+
+
+def refused(why: str, checks: Sequence[CheckFacts]) -> Ending:
+    """Return the ending of a run in which a phone refused to train the model that it received, so that nothing was sent.
+
+    Args:
+        why: the refusal, as a sentence; nothing else is told of such a run.
+        checks: what the phones' checks found.
+    """
+    return Ending(how=REFUSED, words=why, checks=tuple(checks))
+
+
+def why_refused(ending: Ending | None) -> str:
+    """Return the sentence of a phone's refusal; "" if the phone did not refuse, or if the run has not ended."""
+    return ending.words if ending and ending.how == REFUSED else ""
 
 
 def how_it_stands(run: Run) -> str:

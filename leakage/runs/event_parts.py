@@ -117,11 +117,34 @@ class VerdictWords(EventPart):
     each: tuple[str, ...] = Field(default=(), exclude_if=lambda given: not given)
 
 
+class CheckFacts(EventPart):
+    """What one check of the received model found on the phones in one round.
+
+    title      the short name of the check
+    measures   what the number says, in words that follow "measures"
+    number     the largest number that a phone measured; None where the check is not defined, or where the number is infinite
+    threshold  above this number the check trips
+    round      the number of the round, from 1
+    """
+
+    check: str
+    title: str
+    measures: str = ""
+    number: Maybe
+    threshold: float
+    tripped: bool
+    round: int
+
+
 class Ending(EventPart):
-    """How an attack ended: answer, limit, stopped (by hand), over (the time of its question), diverged or inapplicable; and in words."""
+    """How an attack ended, and in words; of a run that the phone refused also what its checks found.
+
+    how  answer, limit, stopped (by hand), over (the time of its question), diverged, inapplicable or refused
+    """
 
     how: str
     words: str
+    checks: tuple[CheckFacts, ...] = Field(default=(), exclude_if=lambda given: not given)
 
 
 class LineupFacts(EventPart):

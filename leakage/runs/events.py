@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from leakage.runs.event_parts import Ending, EventPart, FrameScores, GradientRank, Maybe, Note, TrainingPrivacy, VerdictWords
+from leakage.runs.event_parts import CheckFacts, Ending, EventPart, FrameScores, GradientRank, Maybe, Note, TrainingPrivacy, VerdictWords
 from leakage.runs.meta_parts import (
     AttackerKnowledge,
     AttackMethod,
@@ -79,7 +79,10 @@ class EndEvent(RunEvent):
 
 
 class MetaEvent(WrittenFlat, RunEvent):
-    """The facts about an attack that do not change during the run, for pages: a group for each question that it answers."""
+    """The facts about an attack that do not change during the run, for pages: a group for each question that it answers.
+
+    checks  what the phones' checks of the received model found; the attacker does not get it
+    """
 
     kind: Literal["meta"] = "meta"
     truth: PrivateBatch
@@ -88,6 +91,7 @@ class MetaEvent(WrittenFlat, RunEvent):
     knowledge: AttackerKnowledge
     environment: RunEnvironment
     judging: Judging
+    checks: tuple[CheckFacts, ...] = Field(default=(), exclude_if=lambda given: not given)
 
     @property
     def entries(self) -> int:
@@ -122,7 +126,7 @@ class ThinnedEvent(RunEvent):
 
 
 class AttackEnd(EndEvent):
-    """The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack does not apply.
+    """The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack was not tried.
 
     Runs with equal `timing_key` take about the same time per step.
     """

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ModelEntry
+from leakage.spec.check_words import FoundByCheck, check_rows
+from leakage.spec.check_words import Row as Row
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.introduction import Introduction
 from leakage.spec.unimitated import describe_answer, describe_network, describe_without_steps
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, SERVERS, STATISTICS, TASKS, format_value
-
-Row = tuple[str, str, str]  # a tag such as "knows", a subject, and the fact about this subject
 
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
@@ -85,7 +85,9 @@ def imitates_naively(attack: AttackEntry) -> bool:
     return bool(attack.mistakes)
 
 
-def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any]) -> list[Row]:
+def assumptions(
+    experiment: Experiment, known: Catalog, meta: Introduction | None, note: dict[str, Any], *, readings: Sequence[FoundByCheck] = ()
+) -> list[Row]:
     """Return the rows of the threat model table: what the attacker knows, finds out, is granted and never sees.
 
     Args:
@@ -93,6 +95,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
         known: the plug-ins.
         meta: the first event of the run; None before the run has started.
         note: the notes of the attack's answer; empty before the run has ended.
+        readings: what the phones' checks of the received model found; empty before the run has told it.
     """
     model, granted = known.models.get(experiment.model.id), experiment.assume.labels
     normalise = experiment.model.fields.get("normalise", "none")
@@ -109,6 +112,7 @@ def assumptions(experiment: Experiment, known: Catalog, meta: Introduction | Non
     batch = f"{len(experiment.pictures)} of {experiment.channels} x {experiment.size} x {experiment.size}"
     rows = [
         *_server(experiment.server, known),
+        *check_rows(experiment, known, readings),
         ("knows", "The model and its weights", f"{_model(model, experiment.model)}, {weights}, {task}"),
         ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
         ("assumed", "Naive or adaptive", what + by_attack),

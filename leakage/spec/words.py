@@ -76,6 +76,7 @@ DIFFERENCE = f"Adaptive: the attacker knows what the phone does, and imitates it
 RECOGNIZABLE, SINGLED_OUT, PARTLY, NOT_SHOWN = VERDICTS = ("recognizable", "singled out", "partly", "not shown by this attack")
 CUT_SHORT = "stopped: no verdict"  # the attack was stopped before its answer, and had shown nothing until then
 INAPPLICABLE = "does not apply"  # no verdict: the attack cannot work on this setting with any picture, and was not tried
+REFUSED = "refused"  # no verdict: the phone's checks tripped, and it sent nothing
 LEAKS = (RECOGNIZABLE, SINGLED_OUT)
 MEANING = {
     RECOGNIZABLE: "The people running the server can see who is in the picture, although the picture never left the phone.",

@@ -12,6 +12,7 @@ import torch
 
 from leakage.data.checkpoints import describe_training
 from leakage.data.images import class_names, find, sheet
+from leakage.engine.check import RefusedError
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.privacy import privacy_budget
 from leakage.engine.stopping import StoppedError
@@ -36,6 +37,7 @@ from leakage.runs.store import Run
 from leakage.settings import cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import batchable, prepare
+from leakage.workers.check_facts import check_facts, refusal
 from leakage.workers.heartbeat import STUCK
 from leakage.workers.job import Job, UnbegunError
 from leakage.workers.timing import fitting_threads, lanes_cost
@@ -55,6 +57,8 @@ def perform(job: Job, device: torch.device) -> None:
     limit = parse(job.run.experiment).max_seconds
     job.limit_time(limit)
     first = prepare_case(job, device)
+    if first is None:
+        return
     with ExitStack() as stack:
         cases = [first]
         others, cost = batchable_runs(first)
@@ -64,7 +68,8 @@ def perform(job: Job, device: torch.device) -> None:
             other_job = stack.enter_context(Job(job.store, run, so_far=SO_FAR))
             other_job.limit_time(limit, runs=runs, since=job.run.started)
             with suppress(Exception), other_job.failing():  # an error in one run does not end the others
-                cases.append(prepare_case(other_job, device))
+                if case := prepare_case(other_job, device):
+                    cases.append(case)
             job.fit = job.fit and other_job.fit
         for case in cases:
             case.job.store_device_kind(device)
@@ -98,8 +103,12 @@ class Case:
     prepared: PreparedAttack
 
 
-def prepare_case(job: Job, device: torch.device) -> Case:
-    """Return a claimed run with its attack prepared. Raises UnbegunError if the run is stopped meanwhile, or if its time is over."""
+def prepare_case(job: Job, device: torch.device) -> Case | None:
+    """Return a claimed run with its attack prepared; where a phone refuses the received model, end the run and return None.
+
+    Raises:
+        UnbegunError: the run is stopped meanwhile, or its time is over.
+    """
     experiment = parse(job.run.experiment)
     job.heartbeat.last_words = UNBEGUN.format(job.limit)
     uploads = {name.removeprefix("upload:"): data for name, data in job.store.files(job.run.id, "upload:").items()}
@@ -107,6 +116,10 @@ def prepare_case(job: Job, device: torch.device) -> Case:
         prepared = prepare(experiment, uploads=uploads, device=device, should_stop=job.heartbeat.should_stop)
     except StoppedError:
         raise UnbegunError from None
+    except RefusedError as error:
+        job.store_device_kind(device)
+        job.done(AttackEnd(ending=refusal(error), seconds=0.0))
+        return None
     job.heartbeat.last_words = STUCK
     return Case(job, experiment, prepared)
 
@@ -230,6 +243,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
             lineup=LineupFacts(size=baselines.lineup.size, words=baselines.lineup.words),
             lpips=LpipsFacts(net=baselines.perceptual.net, words=baselines.perceptual.words),
         ),
+        checks=check_facts(prepared.checked),
     )
 
 

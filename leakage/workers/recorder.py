@@ -19,7 +19,7 @@ from leakage.learn.lessons import lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
 from leakage.learn.recordings import Played, RunRecording
 from leakage.learn.restored import OWNER
-from leakage.runs.endings import why_inapplicable
+from leakage.runs.endings import why_inapplicable, why_refused
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
@@ -48,8 +48,11 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
     assert finished is not None
     if finished.status != "done" or finished.result is None:
         raise SpecError(finished.message)
-    if why := why_inapplicable(ended.ending if (ended := finished.outcome(AttackEnd)) else None):
+    ended = ending.ending if (ending := finished.outcome(AttackEnd)) else None
+    if why := why_inapplicable(ended):
         raise SpecError(f"There is nothing to record of an attack that does not apply: {why}")
+    if why := why_refused(ended):
+        raise SpecError(f"There is nothing to record, because the phone sent nothing: {why}")
     return finished
 
 

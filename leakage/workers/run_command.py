@@ -12,8 +12,8 @@ from typing import Any
 import leakage
 from leakage.results.intervals import success_words
 from leakage.results.metrics_file import Machine, Metrics, MetricsFrame, Privacy, ProgramFacts
-from leakage.runs.endings import UNBEGUN, ending, inapplicable
-from leakage.runs.event_parts import BaselineScores, FrameScores, VerdictWords
+from leakage.runs.endings import UNBEGUN, ending, inapplicable, why_refused
+from leakage.runs.event_parts import BaselineScores, Ending, FrameScores, VerdictWords
 from leakage.spec import catalog
 from leakage.spec.cautions import warnings
 from leakage.spec.experiment import MAX_SEED, Experiment, SpecError, parse
@@ -63,7 +63,7 @@ def perform(given: argparse.Namespace) -> None:
     ends = {seed: run_file(experiment.model_copy(update={"seed": seed}), out / f"seed-{seed}") for seed in numbers}
     words = [end.verdict.word for end in ends.values() if end.verdict]
     answers = [end.answer for end in ends.values() if end.answer]
-    if not answers:  # an attack that does not apply was not tried
+    if not answers:  # an attack that does not apply, or on an update that the phone refused to compute, was not tried
         return
     rates = {
         "a recognizable picture": success_words([word == RECOGNIZABLE for word in words]),
@@ -95,10 +95,12 @@ def make_room(out: Path, *, overwrite: bool) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> Metrics:
     """Compute an experiment, write frames/NNNNNN.png, final.png and metrics.json into `out`, and return the content of metrics.json."""
+    from leakage.engine.check import RefusedError
     from leakage.engine.inapplicable import DoesNotApplyError
     from leakage.engine.stopping import StoppedError
     from leakage.workers.adapter import play, prepare
     from leakage.workers.attack_job import contact_sheet
+    from leakage.workers.check_facts import refusal
 
     (out / "frames").mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + experiment.max_seconds
@@ -106,6 +108,8 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         prepared = prepare(experiment, should_stop=lambda: time.monotonic() > deadline)
     except StoppedError:
         raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
+    except RefusedError as error:
+        return write(metrics_of(experiment, None, refusal(error)), out)
     rows: list[MetricsFrame] = []
     answer, verdict, note = None, None, {}
     try:
@@ -117,20 +121,41 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         ended = ending("limit" if frame.ending == "stopped" else frame.ending, frame.step, experiment)
     except DoesNotApplyError as why:
         ended = inapplicable(str(why))
-    metrics = Metrics(
+    found = {"answer": answer, "verdict": VerdictWords.model_validate(verdict) if verdict else None, "note": note, "frames": tuple(rows)}
+    return write(metrics_of(experiment, prepared, ended, **found), out)
+
+
+def metrics_of(experiment: Experiment, prepared: Any, ended: Ending, **found: Any) -> Metrics:
+    """Return the content of metrics.json.
+
+    Args:
+        experiment: the experiment.
+        prepared: the prepared attack; None if the phone refused to train the received model, so that nothing was sent.
+        ended: how the run ended.
+        found: what the attack found: answer, verdict, note and frames.
+    """
+    from leakage.engine.devices import best_device, device_for
+    from leakage.workers.adapter import PRECISIONS
+    from leakage.workers.check_facts import check_facts
+
+    device = prepared.seen.device if prepared else device_for(PRECISIONS[experiment.precision], best_device())
+    baselines = prepared.baselines.scores if prepared else {}
+    return Metrics(
         version=1,
         experiment=experiment,
         program=program(),
         packages={"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES},
-        machine=machine(prepared.seen.device),
-        privacy=privacy(prepared),
-        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in prepared.baselines.scores.items()},
-        answer=answer,
-        verdict=VerdictWords.model_validate(verdict) if verdict else None,
+        machine=machine(device),
+        privacy=privacy(prepared) if prepared else None,
+        baselines={name: BaselineScores.model_validate(scores, extra="forbid") for name, scores in baselines.items()},
         ending=ended,
-        note=note,
-        frames=tuple(rows),
+        checks=check_facts(prepared.checked) if prepared else (),
+        **{"answer": None, "verdict": None, "note": {}, "frames": (), **found},
     )
+
+
+def write(metrics: Metrics, out: Path) -> Metrics:
+    """Write metrics.json into `out`, log the result, and return it."""
     (out / "metrics.json").write_text(json.dumps(metrics.model_dump(mode="json"), indent=1, allow_nan=False))
     log_result(metrics, out)
     return metrics
@@ -138,6 +163,9 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
 
 def log_result(metrics: Metrics, out: Path) -> None:
     """Log the result of a run in a few lines, with its folder."""
+    if why_refused(metrics.ending):
+        log.info("%s That is in %s.", metrics.ending.words, out)
+        return
     if metrics.answer is None:
         log.info("%s It was not tried, and says nothing of what leaks. That is in %s.", metrics.ending.words, out)
         return

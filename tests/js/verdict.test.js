@@ -66,6 +66,12 @@ test('an attack that does not apply has no verdict, and says why', () => {
   assert.match(said.meaning, /The attack was not tried, and says nothing about what leaks/);
 });
 
+test('of a run that the phone refused the refusal is told, and nothing else', () => {
+  const words = 'The phone refused to train this model. Nothing was sent.';
+  const end = /** @type {any} */ ({ kind: 'end', seq: 3, answer: null, ending: { how: 'refused', words } });
+  assert.deepEqual(verdictWords(recordOf(end)), { mark: 'refused', word: 'refused', why: words, meaning: '', rule: '' });
+});
+
 test('what goes on has shown nothing so far, and what was cut short showed it until then', () => {
   const nothing = verdict('not shown by this attack');
   const record = recordOf(running, frame(1, { verdict: nothing }), frame(2));

@@ -12,11 +12,11 @@ from small_problems import CATALOG
 from leakage.results import answer_file
 from leakage.results.alternatives import alternatives
 from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer
-from leakage.results.answer_words import CHEATING, LEFT_OUT, lines, not_tried
+from leakage.results.answer_words import CHEATING, LEFT_OUT, effort, lines, not_tried, people_words
 from leakage.results.asking import MOST, is_about, plan, unprotected
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
-from leakage.runs.endings import inapplicable
+from leakage.runs.endings import inapplicable, refused
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
@@ -174,6 +174,20 @@ def test_an_attack_that_does_not_apply_takes_nothing_from_what_others_showed(rea
     assert told.seen == "Of 2 pictures: 1 partly."
     assert told.idle == {}  # the same attack was tried on other people
     assert "1 attack was played, in 1 run; 1 of 2 planned runs came to no answer." in told.headline
+
+
+def test_pictures_of_which_the_phone_sent_nothing_are_counted_apart(reader: Store) -> None:
+    end = AttackEnd(ending=refused("The phone refused. Nothing was sent.", ()))
+    unsent = replace(ended(2, [CUT_SHORT]), result=end.model_dump(mode="json"), started=1.0)
+    told = answer(reader, [ended(1, [NOT_SHOWN, PARTLY]), unsent], CATALOG)  # the second picture of both is the same
+    assert (told.word, told.people, told.cut) == (NOT_SAFE, {PARTLY: 1, NOT_SHOWN: 1}, 0)
+    alone = replace(unsent, experiment=Experiment(pictures=(Picture(id="cat"),)).resolve(CATALOG).model_dump_json())
+    told = answer(reader, [ended(1, [PARTLY]), alone], CATALOG)
+    assert (told.word, told.people) == (NOT_SAFE, {PARTLY: 1, "refused": 1})
+    assert told.seen == "Of 1 picture: 1 partly; the phone sent nothing of 1 more."
+    assert people_words(told) == "1 partly, 1 of which the phone sent nothing, of 2 pictures"
+    assert "1 of 1 planned run came to an answer" in effort(told)
+    assert "in 1 more the phone sent nothing" in effort(told)
 
 
 def test_where_no_attack_came_to_an_answer_nothing_is_said_of_what_attacks_found(reader: Store) -> None:

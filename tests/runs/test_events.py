@@ -12,7 +12,7 @@ from sample_events import EXAMPLES, frame, note
 from store_rows import queued, run
 
 from leakage.runs.event_log import dumps
-from leakage.runs.event_parts import EventPart, FrameScores, finite
+from leakage.runs.event_parts import CheckFacts, Ending, EventPart, FrameScores, finite
 from leakage.runs.event_types import TYPES, declarations
 from leakage.runs.events import (
     ALL,
@@ -40,12 +40,12 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "MetaEvent": {
         *("batch", "size", "channels", "classes", "steps", "pictures.0.label", "lineup.size", "epsilon.delta", "epsilon.times"),
         *("received.entries", "received.bytes", "received.layers.0.shape.0", "received.layers.0.strip.0", "received.layers.0.strip.1"),
-        *("received.singles.0.0", "received.singles.0.1"),
+        *("received.singles.0.0", "received.singles.0.1", "checks.0.threshold", "checks.0.round"),
     },
     "StateEvent": {"position"},
     "FrameEvent": {"step", "seconds", "labels.0"},
     "ThinnedEvent": {"kept.0", "kept.1"},
-    "AttackEnd": {"answer", "step", "steps", "seconds", "labels.0"},
+    "AttackEnd": {*("answer", "step", "steps", "seconds", "labels.0"), "ending.checks.0.threshold", "ending.checks.0.round"},
     "TrainingMetaEvent": {"rounds"},
     "ProgressEvent": {"done", "seconds"},
     "RoundEvent": {"done", "seconds", "accuracy"},
@@ -240,10 +240,31 @@ def test_the_first_event_of_an_attack_has_groups_in_python_and_none_where_it_is_
     assert (meta.knowledge.weights, meta.environment.estimate, meta.judging.baselines["grey"].psnr) == ("untrained", 12.5, 10.5)
     assert strictly(dumps(meta.body())) == EXAMPLES["MetaEvent"]
     assert not {*meta.groups()} & {*meta.wire()}
-    built = MetaEvent.model_validate({group: getattr(meta, group) for group in meta.groups()})
+    built = MetaEvent.model_validate({group: getattr(meta, group) for group in (*meta.groups(), "checks")})
     assert built.body() == meta.body()
     names = [name for part in meta.groups().values() for name in part.model_fields]
-    assert len({*names}) == len(names) == len(EXAMPLES["MetaEvent"])
+    assert len({*names}) == len(names) == len({*EXAMPLES["MetaEvent"]} - {"checks"})  # the only field outside a group
+
+
+def test_a_run_without_checks_says_nothing_of_checks() -> None:
+    """Neither what is written of a run without checks, nor what earlier programs wrote, has the field."""
+    earlier = {name: value for name, value in EXAMPLES["MetaEvent"].items() if name != "checks"}
+    read = MetaEvent.model_validate(earlier)
+    assert read.checks == ()
+    assert strictly(dumps(read.model_copy(update={"checks": ()}).body())) == earlier
+    groups = {group: getattr(read, group) for group in read.groups()}
+    assert strictly(dumps(MetaEvent.model_validate({**groups, "checks": ()}).body())) == earlier
+    assert AttackEnd(ending=Ending(how="answer", words="Attack finished", checks=())).body()["ending"] == {
+        "how": "answer",
+        "words": "Attack finished",
+    }
+    assert AttackEnd.model_validate({"ending": {"how": "limit", "words": "Stopped"}}).ending == Ending(how="limit", words="Stopped")
+
+
+def test_a_check_without_a_finite_number_is_written_and_read() -> None:
+    found = CheckFacts(check="a", title="A", number=math.inf, threshold=0.5, tripped=True, round=1)
+    assert found.number is None
+    assert CheckFacts.model_validate_json(found.model_dump_json()) == found
 
 
 def test_a_result_is_read_as_a_model_and_none_where_there_is_none(store: Store) -> None:

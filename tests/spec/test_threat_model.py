@@ -5,9 +5,12 @@ import torch
 from small_problems import CATALOG, LABELS, TINY, smooth
 
 from leakage.engine.core import Params
-from leakage.results.differences import attacker
+from leakage.results.differences import attacker, differs
+from leakage.results.run_titles import attack_title
 from leakage.results.what_ifs import what_ifs
+from leakage.runs.event_parts import CheckFacts
 from leakage.spec.cautions import warnings
+from leakage.spec.check_words import summary
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
 from leakage.workers.adapter import observe
@@ -148,3 +151,51 @@ def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_threat_
     assert row in assumptions(noisy, CATALOG, None, note)
     assert row not in assumptions(Experiment(model=TINY), CATALOG, None, note)  # there is no protection
     assert row not in assumptions(noisy, CATALOG, None, {})  # a closed form, or a run that has not ended
+
+
+# ---------------------------------------------------------------- what the phones check
+
+CHECKED = Experiment(model=TINY, checks=(Part(id="new_layers", fields={"threshold": 2.0}),))
+MEASURES = "The check measures how many parameters are not those of the agreed network."
+
+
+def reading(number: float | None, round: int = 1, *, tripped: bool = False) -> CheckFacts:
+    return CheckFacts(check="new_layers", title="New layers", number=number, threshold=2.0, tripped=tripped, round=round)
+
+
+def checks_told(experiment: Experiment, *found: CheckFacts) -> list[str]:
+    rows = assumptions(experiment.resolve(CATALOG), CATALOG, None, {}, readings=found)
+    return [what for tag, about, what in rows if (tag, about) == ("checks", "The phone checks: New layers")]
+
+
+def test_each_check_has_a_row_with_its_number_its_threshold_and_whether_it_tripped() -> None:
+    shown = CHECKED.model_copy(update={"refuse": False})
+    assert checks_told(Experiment(model=TINY)) == []
+    assert checks_told(CHECKED) == [f"{MEASURES} It trips above 2: then the phone sends nothing."]
+    assert checks_told(shown)[0].startswith(f"{MEASURES} It trips above 2: then the phone sends its update all the same")
+    assert checks_told(CHECKED, reading(1.0)) == [f"1 (threshold 2): it did not trip. {MEASURES}"]
+    rounds = reading(1.0), reading(4.0, 2, tripped=True), reading(8.0, 3, tripped=True)
+    assert checks_told(CHECKED, *rounds) == [f"4 (threshold 2): it tripped in round 2, and from then on the phone sent nothing. {MEASURES}"]
+    assert checks_told(shown, *rounds) == [
+        f"4 (threshold 2): it tripped in round 2, and the phone sent its update all the same. {MEASURES}"
+    ]
+    assert checks_told(CHECKED, reading(None, tripped=True))[0].startswith("infinite (threshold 2): it tripped in round 1")
+    assert checks_told(CHECKED, reading(None)) == [f"not defined for these pictures (threshold 2). {MEASURES}"]
+    assert checks_told(CHECKED, reading(1.0), reading(None, 2), reading(1.5, 3))[0].startswith("1.5 (threshold 2): it did not trip")
+
+
+def test_the_checks_are_told_in_a_line_in_titles_and_between_variants() -> None:
+    assert summary([reading(1.0), reading(4.0, 2, tripped=True)]) == "New layers 4 above 2 in round 2"
+    assert summary([reading(1.0)]) == "New layers 1"
+    assert summary([]) == ""
+    assert "checked by the phone (New layers)" in attack_title(CHECKED, CATALOG)
+    apart, _ = differs([CHECKED, CHECKED.model_copy(update={"refuse": False}), Experiment(model=TINY)], CATALOG)
+    (line,) = [line for line in apart if line.startswith("The phone's checks: ")]
+    assert [part.endswith("refuses nothing") for part in line.split("; ")] == [False, True, False]
+    assert line.endswith("no checks")
+
+
+def test_without_checks_it_means_nothing_whether_the_phone_refuses() -> None:
+    idle = Experiment(model=TINY, refuse=False)
+    assert idle.resolve(CATALOG).digest() == Experiment(model=TINY).resolve(CATALOG).digest()
+    assert not CHECKED.model_copy(update={"refuse": False}).resolve(CATALOG).refuse

@@ -14,6 +14,10 @@ SCORES = {
 }
 VERDICT = {"word": "recognizable", "why": "Rank 1.", "meaning": "It can be seen.", "rule": "The first is."}
 NOTE = {"start": 2, "label rule": "a rule", "label certainty": 0.5, "candidates": [0.5, {"mu": 0.5}]}
+CHECK = {
+    **{"check": "new_layers", "title": "New layers", "measures": "how many parameters are new"},
+    **{"number": 4.5, "threshold": 0.5, "tripped": True, "round": 2},
+}
 META = {
     "batch": 1,
     "size": 32,
@@ -46,6 +50,7 @@ META = {
     "answers": ["known: the guess is rounded too"],
     "epsilon": {"value": 4.5, "delta": 1e-5, "times": 1},
     "estimate": 12.5,
+    "checks": [CHECK],
 }
 END = {
     "answer": 7,
@@ -56,7 +61,7 @@ END = {
     "labels": [0],
     "note": NOTE,
     "verdict": VERDICT,
-    "ending": {"how": "answer", "words": "Attack finished"},
+    "ending": {"how": "answer", "words": "Attack finished", "checks": [CHECK]},
     "timing_key": "[]",
 }
 FRAME = {"step": 3, "seconds": 1.5, "loss": 0.5, "scores": SCORES, "labels": [0], "note": NOTE, "verdict": VERDICT}
@@ -98,7 +103,7 @@ def frame(step: int = 1, **told: Any) -> FrameEvent:
 
 def meta(**told: Any) -> MetaEvent:
     """Return the first event of an attack, with these fields."""
-    return MetaEvent.model_validate({**META, "changed": None, "known": None, "answers": (), "epsilon": None, **told})
+    return MetaEvent.model_validate({**META, "changed": None, "known": None, "answers": (), "epsilon": None, "checks": (), **told})
 
 
 def received(entries: int) -> dict[str, int]:

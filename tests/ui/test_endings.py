@@ -20,7 +20,7 @@ from leakage.attacks._read_layers import FIRST
 from leakage.evaluation.play import NO_GRADIENT
 from leakage.results import answer as asked
 from leakage.results import exports, worst_case
-from leakage.results.answer_words import not_tried
+from leakage.results.answer_words import lines, not_tried
 from leakage.results.comparison import rows
 from leakage.results.comparison_exports import make
 from leakage.runs.endings import how_it_stands
@@ -98,6 +98,17 @@ def inapplicable(door: Service) -> Run:
     return run
 
 
+# a server that adds two layers, in front of a phone that looks for new layers
+REFUSED = Experiment(server=Part(id="imprint"), checks=(Part(id="new_layers"),), attack=Part(id="bins"))
+REFUSAL = "The phone refused to train this model in round 1: the check New layers measured 4, above its threshold of 0. Nothing was sent."
+
+
+def refused(door: Service) -> Run:
+    run = submitted(door, REFUSED)
+    perform(door.store, run, CPU)
+    return run
+
+
 def no_gradient(door: Service) -> Run:
     """Black through a network without biases: every feature is 0, and so is every gradient."""
     black = io.BytesIO()
@@ -123,6 +134,7 @@ ENDINGS: dict[Callable[[Service], Run], tuple[str, str]] = {  # how -> the words
     over: ("Stopped when the time of its question was over, at step # of 24,000: not the attack's answer", "cancelled"),
     divergence: ("Diverged, at step # of 40: not the attack's answer", "done"),
     inapplicable: (f"Does not apply: {FIRST.format('a convolution')}", "done"),
+    refused: (REFUSAL, "done"),
     no_gradient: (f"Failed: {NO_GRADIENT}", "failed"),
     memory: (f"Failed: {MEMORY}", "failed"),
 }
@@ -158,7 +170,9 @@ def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visi
     (data,) = json.loads((make(door.store, [run.id], "comparison.json", known) or pytest.fail("no data")).data)["rows"]
     assert row["ended"] == data["ended"] == told
     assert data["answered"] == finished
-    assert (told in report.partition("application/json")[0]) != finished  # a report is of answers: only what is none is told
+    assert (
+        told.removesuffix(".") + "." in report.partition("application/json")[0]
+    ) != finished  # a report is of answers: only what is none is told
 
     mine = visit("pages/runs.py")
     fine(mine)
@@ -169,7 +183,9 @@ def test_every_place_tells_how_a_run_ended_in_the_same_words(door: Service, visi
     assert (told in shown) != finished
 
     verdict = data["verdict"]
-    assert verdict in ((None,) if status == "failed" or ended is inapplicable else VERDICTS if finished else (CUT_SHORT, *VERDICTS[:3]))
+    assert verdict in (
+        (None,) if status == "failed" or ended in (inapplicable, refused) else VERDICTS if finished else (CUT_SHORT, *VERDICTS[:3])
+    )
     if shutil.which("node"):
         assert live(run, door) == told
 
@@ -182,6 +198,7 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         ("answer", search(3), "Attack finished. "),
         ("limit", search(24000, seconds=1), "Stopped at its time limit of 1 s, at step "),
         ("diverged", DIVERGING, "Diverged, at step "),
+        ("refused", REFUSED, REFUSAL),
         ("inapplicable", INAPPLICABLE, "Does not apply: This attack needs a network whose first layer is fully connected"),
     ):
         (tmp_path / "asked.json").write_text(experiment.model_dump_json())
@@ -191,6 +208,8 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
         ending = json.loads((tmp_path / name / "metrics.json").read_text())["ending"]
         assert (ending["how"], ending["words"] in caplog.text) == (name, True)
         assert words_of in f"{ending['words']}. "
+        if name == "refused":
+            assert [record.getMessage() for record in caplog.records] == [f"{REFUSAL} That is in {tmp_path / name}."]
 
 
 def test_what_does_not_apply_has_no_verdict_no_scores_and_no_picture_anywhere(door: Service, visit: Open) -> None:
@@ -214,6 +233,65 @@ def test_what_does_not_apply_has_no_verdict_no_scores_and_no_picture_anywhere(do
     assert told.people == {DOES_NOT_APPLY: 1}
     assert told.headline == "None of these attacks applies here, so none was tried, and nothing is known."
     assert f"Bias attack does not apply here, and was not tried: {FIRST.format('a convolution')}" in not_tried(Question(), told, known)
+
+
+def test_of_a_run_that_the_phone_refused_nothing_is_told_but_the_refusal(door: Service, visit: Open) -> None:
+    run = door.look(refused(door).id)
+    assert run is not None
+    known = plugin_catalog.describe()
+    kinds = [event["kind"] for event in door.store.events([run.id], 0)]
+    assert set(kinds) == {"state", "end"}  # no meta, no frame: nothing of the update, of which there is none
+    assert run.result == {
+        "seconds": 0.0,
+        "ending": {
+            "how": "refused",
+            "words": REFUSAL,
+            "checks": [
+                {
+                    **{"check": "new_layers", "title": "New layers", "number": 4.0, "threshold": 0.0, "tripped": True, "round": 1},
+                    "measures": "how many parameters are not those of the agreed network",
+                }
+            ],
+        },
+    }
+    (row,) = csv.DictReader(io.StringIO((make(door.store, [run.id], "table.csv", known) or pytest.fail("no table")).data.decode()))
+    assert (row["verdict"], row["psnr"], row["rank"], row["checks"]) == ("refused", "", "", "New layers 4 above 0 in round 1")
+    (data,) = json.loads((make(door.store, [run.id], "comparison.json", known) or pytest.fail("no data")).data)["rows"]
+    assert (data["verdict"], data["psnr"], data["inapplicable"], data["refused"]) == (None, None, "", REFUSAL)
+    report = unescape((make(door.store, [run.id], "comparison.html", known) or pytest.fail("no report")).data.decode())
+    assert "4 (threshold 0): it tripped in round 1, and from then on the phone sent nothing." in report
+    assert exports.make(door.store, run.id, "final.png") is None
+    lab = visit(run=run.id)
+    fine(lab)
+    assert not [button for button in lab.get("link_button") if "final.png" in str(button.proto.url)]
+    assert not [button for button in lab.button if "strongest known attackers" in button.label]
+    table = unescape(" ".join(str(element.proto.body) for element in lab.get("html")))
+    assert "4 (threshold 0): it tripped in round 1" in table
+    assert not [words for words in ("Gradient distances", "Mean squared error", "finds out", "receives") if words in table]
+    mine = visit("pages/runs.py")
+    fine(mine)
+    assert "final.png" not in " ".join(str(element.proto.body) for element in mine.get("html"))
+    shown = unescape(matrix(rows(door, [run], known)))
+    assert ("refused" in shown, NOT_SHOWN in shown, REFUSAL in shown) == (True, False, True)
+    told = asked.answer(door, [run], known)
+    assert (told.word, told.people, told.headline, told.meaning, told.decision) == ("refused", {"refused": 1}, REFUSAL, "", "")
+    assert (told.tried, told.begun, told.cut, told.idle) == (frozenset(), frozenset(), 0, {})
+    assert lines(told, Question(), known) == []
+
+
+def test_a_check_that_only_reports_stands_beside_the_run(door: Service, visit: Open) -> None:
+    run = submitted(door, REFUSED.model_copy(update={"refuse": False}))
+    perform(door.store, run, CPU)
+    meta = door.meta(run.id)
+    assert meta is not None
+    assert [(found.check, found.number, found.tripped) for found in meta.checks] == [("new_layers", 4.0, True)]
+    lab = visit(run=run.id)
+    fine(lab)
+    table = unescape(" ".join(str(element.proto.body) for element in lab.get("html")))
+    assert "4 (threshold 0): it tripped in round 1, and the phone sent its update all the same. The check measures how many" in table
+    known = plugin_catalog.describe()
+    (row,) = csv.DictReader(io.StringIO((make(door.store, [run.id], "table.csv", known) or pytest.fail("no table")).data.decode()))
+    assert (row["verdict"], row["checks"]) == ("recognizable", "New layers 4 above 0 in round 1")
 
 
 def test_where_nothing_was_shown_the_strongest_known_attackers_are_one_click_away(door: Service, visit: Open) -> None:

@@ -14,7 +14,7 @@ from leakage.learn.lessons import Expectation, Lesson, find_lesson
 from leakage.learn.planned import Knob, PlannedGrid, Value, planned_run
 from leakage.learn.recordings import Played
 from leakage.spec.aliases import LAB_RUN
-from leakage.spec.experiment import SpecError
+from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.workers import plugin_catalog, recorder
 
 pytestmark = pytest.mark.usefixtures("catalog_is_written")
@@ -154,3 +154,11 @@ def test_the_claims_are_recomputed_by_a_command(caplog: pytest.LogCaptureFixture
     words = caplog.messages[-1].split()
     assert words[0] == words[2]
     assert int(words[0]) >= 81
+
+
+def test_a_run_that_the_phone_refused_is_not_recorded() -> None:
+    asked = Experiment(server=Part(id="imprint"), checks=(Part(id="new_layers"),), attack=Part(id="bins"))
+    with pytest.raises(
+        SpecError, match=r"nothing to record, because the phone sent nothing: The phone refused to train this model in round 1"
+    ):
+        recorder.play_whole(asked)

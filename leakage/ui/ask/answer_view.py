@@ -17,6 +17,7 @@ from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.question import Question, in_words_of
+from leakage.spec.words import REFUSED
 from leakage.ui.ask.consequences import consequences
 from leakage.ui.common import gone
 from leakage.ui.common.markdown import escape
@@ -26,7 +27,7 @@ from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
-LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open"}
+LOOKS = {LEAK: "leaks", NOT_SAFE: "open", ASKING: "asking", GONE: "open", REFUSED: "open"}
 STORED = "ask-stored"  # session key: the ids of the runs that had been computed before the visitor pressed Ask
 
 

@@ -12,7 +12,7 @@ from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading
 from leakage.results.comparison import Row
 from leakage.results.differences import sentence_case
 from leakage.results.worst_case import attacker_words, worst_runs
-from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT
 from leakage.ui.common.base_path import base
 from leakage.ui.common.figures import against_accuracy
 
@@ -173,11 +173,11 @@ def _epsilon(index: int, what: str) -> Column:
 
 def _finder(row: Row, rows: Sequence[Row]) -> TableCell:
     """Return the cell that names the best attack, its attacker, and how many attacks were tried; a dash if nothing is known yet."""
-    tried = [candidate for candidate in rows if candidate.arm == row.arm and not candidate.inapplicable]
+    tried = [candidate for candidate in rows if candidate.arm == row.arm and not candidate.untried]
     ended = sum(candidate.answered or candidate.shows for candidate in tried)
     count = f"{ended} of {len(tried)} answered" if ended < len(tried) else f"best of {len(tried)}"
     if row.verdict is None:
-        return TableCell(text=DASH, below=count if tried else "no attack applies")
+        return TableCell(text=DASH, below=count if tried else "the phone sent nothing" if row.refused else "no attack applies")
     return TableCell(text=row.attack, below="; ".join(filter(None, [attacker_words(row), count])))
 
 
@@ -256,8 +256,8 @@ def heat(psnr: float, share: float, *, title: str, below: str = "", framed: bool
 
 def verdict(row: Row) -> TableCell:
     """Return a cell with the verdict as a coloured word, or with how the run stands."""
-    if row.inapplicable:
-        return TableCell(text=INAPPLICABLE, kind="state", title=row.ended)
+    if row.untried:
+        return TableCell(text=INAPPLICABLE if row.inapplicable else REFUSED, kind="state", title=row.ended)
     if row.verdict is None:
         return TableCell(text=row.ended, kind="state")
     return TableCell(text=row.verdict, kind="verdict", word=row.verdict, why=row.words or "", below=_cut(row))

@@ -182,7 +182,7 @@ def actions(run: Run, of: str = "") -> None:
                 key=f"cancel{of}",
             )
         end = run.outcome(AttackEnd)
-        offered = {"experiment.json"} if end and end.answer is None else set(DOWNLOADS)  # an attack that does not apply has no picture
+        offered = {"experiment.json"} if end and end.answer is None else set(DOWNLOADS)  # an attack that was not tried has no picture
         for name, label in DOWNLOADS.items():
             if name not in offered:
                 continue

@@ -5,6 +5,7 @@ from contextlib import suppress
 import streamlit as st
 
 from leakage.results import worst_case
+from leakage.runs.endings import why_refused
 from leakage.runs.events import AttackEnd
 from leakage.runs.service import service
 from leakage.runs.store import Run
@@ -26,13 +27,14 @@ ABOUT = (
 def button(run: Run, experiment: Experiment, known: Catalog) -> None:
     """Draw the button that runs the strongest known attackers on the pictures of a run and opens the page Compare with them.
 
-    There is no button if the run has shown the picture recognizably already, or if fewer than two attackers fit its experiment.
+    There is no button if the run has shown the picture recognizably already, if the phone sent nothing, or if fewer than two attackers fit
+    its experiment.
     """
     end = run.outcome(AttackEnd)
     strongest: list[Experiment] = []
     with suppress(SpecError):  # the trained model of the run may have been deleted
         strongest = worst_case.strongest_attacks(experiment, known)[:MAX_ATTACKERS]
-    if len(strongest) < 2 or (end and end.verdict and end.verdict.word == RECOGNIZABLE):
+    if len(strongest) < 2 or (end and (why_refused(end.ending) or (end.verdict and end.verdict.word == RECOGNIZABLE))):
         return
     label = f"… the strongest known attackers try ({len(strongest)} runs)?"
     if st.button(label, help=ABOUT, icon=":material/bolt:", key=f"strongest-{run.id}"):

@@ -6,11 +6,12 @@ from statistics import median
 from leakage.frontend.markup import render
 from leakage.results.accuracy_cost import epsilon_of_json, epsilon_words
 from leakage.results.over_rounds import best_of
+from leakage.results.run_assumptions import run_assumptions
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.threat_model import Row, assumptions
+from leakage.spec.threat_model import Row
 from leakage.spec.words import counted, format_value
 
 NOTES = {  # what an attack may note about its result, by key: the title of the row, and a prefix of the value
@@ -33,7 +34,7 @@ BASELINES = {
 def table_html(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> str:
     """Return the threat model table of a run as HTML; `meta` and `end` are None until the run has sent them."""
     rows = [
-        *assumptions(experiment, known, meta, end.note if end else {}),
+        *run_assumptions(experiment, known, meta, end),
         *setting_rows(experiment, known, meta, end),
         *baseline_rows(meta),
     ]
@@ -66,7 +67,7 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
                 f"{OVER_ROUNDS} ({known.strategy_title(curve.strategy)}): {curve.sentence()}",
             )
         )
-    if end:
+    if end and end.answer is not None:
         rows.append(("measured", "Gradient distances", _distances(end.scores)))
         rows += score_rows(end.scores)
         rows += [("measured", title, f"{prefix}{_plain(end.note[name])}") for name, (title, prefix) in NOTES.items() if name in end.note]

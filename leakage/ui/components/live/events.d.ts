@@ -1,6 +1,6 @@
 // Written by `make docs` from leakage/runs/events.py: what a run tells, as the event stream sends it.
 
-/** The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack does not apply. */
+/** The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack was not tried. */
 export interface AttackEnd {
   kind: 'end';
   run?: string;
@@ -30,10 +30,22 @@ export interface BaselineScores {
   rank_lpips?: number | null;
 }
 
-/** How an attack ended: answer, limit, stopped (by hand), over (the time of its question), diverged or inapplicable; and in words. */
+/** What one check of the received model found on the phones in one round. */
+export interface CheckFacts {
+  check: string;
+  title: string;
+  measures?: string;
+  number: number | null;
+  threshold: number;
+  tripped: boolean;
+  round: number;
+}
+
+/** How an attack ended, and in words; of a run that the phone refused also what its checks found. */
 export interface Ending {
   how: string;
   words: string;
+  checks?: CheckFacts[];
 }
 
 /** A frame: the attack's guess at one step, with its scores. */
@@ -133,6 +145,7 @@ export interface MetaEvent {
   kind: 'meta';
   run?: string;
   seq?: number;
+  checks?: CheckFacts[];
   /** How many pictures the client trained on. */
   batch: number;
   /** Height and width of a picture in pixels. */

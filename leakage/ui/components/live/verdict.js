@@ -1,7 +1,7 @@
 // The verdict on the run, or, where somebody looks back, on the frame they see.
 import { find } from '../dom.js';
 import { FINAL, isAnswer } from './record.js';
-import { CUT_SHORT, INAPPLICABLE, NOT_SHOWN } from './words.js';
+import { CUT_SHORT, INAPPLICABLE, NOT_SHOWN, REFUSED } from './words.js';
 
 /**
  * @typedef {import('./record.js').Frame} Frame
@@ -26,6 +26,7 @@ export function verdictWords(record, seen = null) {
     const why = end.ending.words.replace(/^Does not apply: /, '');
     return { mark: INAPPLICABLE, word: INAPPLICABLE, why, meaning: `${UNTRIED} Choose another attack, or what it needs.`, rule: '' };
   }
+  if (end?.ending?.how === 'refused') return { mark: REFUSED, word: REFUSED, why: end.ending.words, meaning: '', rule: '' };
   const back = seen !== null && !isAnswer(record, seen);
   const latest = back ? seen : end ? null : frames[frames.length - 1];
   const unready = Boolean(latest?.note?.layer); // on its way from layer to layer it has no picture yet

@@ -1,5 +1,6 @@
 // One run on the stage: it keeps what is known of the run, and brings the page up to it.
 import { find, prefersCalm } from '../dom.js';
+import { tellChecks } from './checks.js';
 import { Controls } from './controls.js';
 import { Curves } from './curves.js';
 import { Film, HOLD } from './film.js';
@@ -14,6 +15,7 @@ import { decibel, duration, isNumber, noteWords, solvedWords, stateWords, whole 
 import { captionGuesses, layBoth, markTwins, tellReceived, tellWhere } from './zones.js';
 
 const WAITING = { text: 'waiting', label: 'not reconstructed yet' };
+const RAMP = Array.from({ length: 64 }, (_, cell) => cell * 4);
 const PACE = 40; // milliseconds: of a comparison, so many for each of its runs, pass between two drawings
 const NO_CURVES = { update() {}, place() {}, describe() {}, destroy() {} };
 
@@ -53,10 +55,7 @@ export class RunView {
     this.root.addEventListener('pointerover', (event) => markTwins([this.truth, this.guess], event.target));
     this.root.addEventListener('pointerleave', () => markTwins([this.truth, this.guess], null));
     layGauges(this.part('gauges'));
-    drawStrip(
-      /** @type {HTMLCanvasElement} */ (this.part('ramp')),
-      Array.from({ length: 64 }, (_, cell) => cell * 4),
-    );
+    drawStrip(/** @type {HTMLCanvasElement} */ (this.part('ramp')), RAMP);
     /** @type {Set<ReturnType<typeof setTimeout>>} */
     this.timers = new Set();
     this.waiting = false; // for the next drawing
@@ -182,6 +181,7 @@ export class RunView {
     else if (player.mode === 'follow' && player.running && film.next) this.showNewest(film.next);
     this.update();
     this.tell();
+    tellChecks(this.root, record);
     this.curves.update(record);
     this.viewCards.update(record);
     this.paint();

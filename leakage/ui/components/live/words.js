@@ -4,6 +4,7 @@ export const DASH = '–';
 export const NOT_SHOWN = 'not shown by this attack';
 export const CUT_SHORT = 'stopped: no verdict';
 export const INAPPLICABLE = 'does not apply';
+export const REFUSED = 'refused';
 
 /** @type {(value: unknown) => value is number} */
 export const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
