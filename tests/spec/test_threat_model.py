@@ -156,7 +156,7 @@ def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_threat_
 # ---------------------------------------------------------------- what the phones check
 
 CHECKED = Experiment(model=TINY, checks=(Part(id="new_layers", fields={"threshold": 2.0}),))
-MEASURES = "The check measures how many parameters are not those of the agreed network."
+MEASURES = f"The check measures {CATALOG.checks.get('new_layers').measures}."
 
 
 def reading(number: float | None, round: int = 1, *, tripped: bool = False) -> CheckFacts:
