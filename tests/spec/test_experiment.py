@@ -1,6 +1,7 @@
 """An experiment survives JSON; impossible settings are refused with the field, the allowed and the given value."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from small_problems import CATALOG
 
+from leakage.settings import ROOT
+from leakage.spec.catalog import Entries
 from leakage.spec.experiment import MAX_BATCH, Assumptions, Experiment, Part, Picture, SpecError, parse
 from leakage.spec.tasks import Training
 
@@ -85,6 +88,89 @@ def test_another_question_has_another_digest(change: dict[str, Any]) -> None:
 def test_a_cifar100_picture_makes_it_a_hundred_classes() -> None:
     assert Experiment().num_classes == 10
     assert FULL.num_classes == 100
+
+
+# ---------------------------------------------------------------- a server that changes the model, and checks of the model
+
+SUMMED: dict[str, Any] = {
+    "pictures": [{"id": "cat"}, {"id": "coffee"}],
+    "protocol": {"id": "fedavg", "fields": {"epochs": 2}},
+    "aggregation": {"id": "secure_aggregation", "fields": {"clients": 2}},
+    "rounds": 3,
+    "attacked_round": 2,
+    "defenses": [{"id": "pruning"}],
+    "attack": {"id": "inverting_gradients"},
+}
+CHEATED = Experiment(
+    pictures=(Picture(id="cat"),) * 4,
+    aggregation=Part(id="secure_aggregation", fields={"clients": 2}),
+    server=Part(id="imprint", fields={"bins": 64}),
+    checks=(Part(id="new_layers"), Part(id="new_layers", fields={"threshold": 4})),
+    refuse=False,
+    attack=Part(id="bins"),
+)
+
+
+@pytest.mark.parametrize(("raw", "digest"), [({}, "80b0255400728d5a373ef725029df0f1"), (SUMMED, "8e471e769a54b501c7b2803ffda1d9f3")])
+def test_without_a_server_and_checks_an_experiment_is_stored_as_before_there_were_any(raw: dict[str, Any], digest: str) -> None:
+    """Computed by version 0.3 from the same JSON."""
+    assert parse(raw).digest() == digest
+    assert not {"server", "checks", "refuse"} & parse(raw).model_dump().keys()
+    written = {**raw, "server": None, "checks": [], "refuse": True}
+    assert parse(written).digest() == digest
+
+
+def test_a_recorded_run_keeps_its_digest() -> None:
+    """Of the run that the tests of the lessons' reader play, stored before there were servers."""
+    run = json.loads((ROOT / "tests" / "recorded.json").read_text())["run"]
+    assert parse(run["experiment"]).digest() == parse(run["experiment"]).resolve(CATALOG).digest() == run["digest"]
+
+
+@pytest.mark.parametrize("experiment", [CHEATED, CHEATED.resolve(CATALOG)], ids=["short", "resolved"])
+def test_an_experiment_with_a_server_and_checks_survives_json(experiment: Experiment) -> None:
+    text = experiment.model_dump_json()
+    assert parse(text) == parse(json.loads(text)) == experiment
+    assert parse(text).model_dump_json() == text
+    assert {"server", "checks", "refuse"} < json.loads(text).keys()
+
+
+@pytest.mark.parametrize("change", [{"server": None}, {"server": Part(id="imprint")}, {"checks": ()}, {"refuse": True}])
+def test_a_server_its_fields_checks_and_refusals_are_part_of_the_digest(change: dict[str, Any]) -> None:
+    assert CHEATED.model_copy(update=change).resolve(CATALOG).digest() != CHEATED.resolve(CATALOG).digest()
+
+
+def test_defaults_of_a_server_and_of_checks_are_filled_in() -> None:
+    resolved = CHEATED.resolve(CATALOG)
+    assert resolved.server.fields == {**CATALOG.servers.get("imprint").resolve({}), "bins": 64}
+    assert [part.fields for part in resolved.checks] == [{"threshold": 0}, {"threshold": 4}]
+
+
+@pytest.mark.parametrize(
+    ("raw", "sentence"),
+    [
+        ({"server": {"id": "robber"}}, "server: 'robber' is not known here; allowed are "),
+        ({"server": {"id": "imprint", "fields": {"bin": 3}}}, "server 'imprint' has no field 'bin'; it has bins, "),
+        (
+            {"server": {"id": "imprint", "fields": {"bins": 1}}},
+            "server imprint.bins: allowed is a whole number from 2 to 1024, given was 1",
+        ),
+        ({"checks": [{"id": "nose"}]}, "check: 'nose' is not known here; allowed are "),
+        ({"checks": [{"id": "new_layers", "fields": {"threshold": -1}}]}, "check new_layers.threshold: allowed is a number from 0 to 1000"),
+        ({"checks": [{"id": "new_layers"}] * 9}, "checks: tuple should have at most 8 items"),
+        ({"refuse": "perhaps"}, "refuse: input should be a valid boolean"),
+        ({"servers": []}, "servers: this version has no such field"),
+    ],
+)
+def test_a_wrong_server_or_check_is_refused_with_a_sentence(raw: dict[str, Any], sentence: str) -> None:
+    assert refused(raw).startswith(sentence)
+
+
+def test_a_server_that_needs_more_rounds_is_refused() -> None:
+    patient = CATALOG.servers.get("imprint").model_copy(update={"rounds": 3})
+    known = replace(CATALOG, servers=Entries("server", (patient,)))
+    with pytest.raises(SpecError, match=r"^rounds: Imprint needs at least 3 watched rounds, given was 1\. Raise the number of rounds\.$"):
+        CHEATED.resolve(known)
+    assert CHEATED.model_copy(update={"rounds": 3}).resolve(known).rounds == 3
 
 
 # ---------------------------------------------------------------- refused

@@ -1,5 +1,7 @@
 """One predicate says where naive and adaptive attackers are the same; the engine proves it, and every place uses it."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_problems import CATALOG, LABELS, TINY, smooth
@@ -9,6 +11,7 @@ from leakage.results.differences import attacker, differs
 from leakage.results.run_titles import attack_title
 from leakage.results.what_ifs import what_ifs
 from leakage.runs.event_parts import CheckFacts
+from leakage.spec.catalog import Entries
 from leakage.spec.cautions import warnings
 from leakage.spec.check_words import summary
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
@@ -143,6 +146,26 @@ def test_a_protocol_says_truly_whether_what_it_sends_is_a_gradient(protocol: str
     plain = observe(Experiment(model=TINY), smooth(1, 3, 32), LABELS[:1])
     is_one = entry.sends_gradient or (entry.travels.one_step and epochs == 1)
     assert (apart(naive.as_gradient(), plain.received.update) < 1e-4) == is_one  # a step of 0.01 rounds the sixth digit
+
+
+def test_the_first_row_says_whether_the_server_keeps_to_the_protocol() -> None:
+    first, *rest = assumptions(Experiment().resolve(CATALOG), CATALOG, None, {})
+    assert first == ("assumed", "The server", "honest but curious: it follows the protocol, and reads what arrives")
+    cheating = Experiment(server=Part(id="imprint", fields={"mean": 0.25})).resolve(CATALOG)
+    (tag, what, text), knows, *others = assumptions(cheating, CATALOG, None, {})
+    assert (tag, what) == ("assumed", "The server")
+    assert text.startswith("it changes the network before it hands the network out. Sorts pictures by brightness")
+    assert "bins 256, mean 0.25" in text
+    assert knows == ("granted", "How bright such pictures are", "a normal distribution with mean 0.25 and standard deviation 0.1258")
+    assert others == rest
+
+
+def test_a_server_that_changes_values_alone_is_said_to_leave_the_network() -> None:
+    moved = CATALOG.servers.get("imprint").model_copy(update={"changes": "parameters", "granted": None})
+    known = replace(CATALOG, servers=Entries("server", (moved,)))
+    rows = assumptions(Experiment(server=Part(id="imprint")).resolve(known), known, None, {})
+    assert rows[0][2].startswith("it changes the model's parameters before it hands the model out. ")
+    assert [what for _, what, _ in rows].count("How bright such pictures are") == 0
 
 
 def test_what_the_attacker_assumes_of_a_protections_errors_stands_in_the_threat_model_table() -> None:

@@ -13,7 +13,10 @@ import torch
 import leakage
 from leakage.__main__ import INTERRUPTED, main
 from leakage.engine import accounting
+from leakage.runs.service import Service
+from leakage.spec.experiment import Experiment, parse
 from leakage.workers import run_command
+from leakage.workers.worker import perform
 
 ASKED: dict[str, Any] = {
     "pictures": [{"id": "digit-3"}],
@@ -75,6 +78,38 @@ def test_metrics_and_output_state_the_privacy_budget(asked: Path, tmp_path: Path
     without = ran(asked, tmp_path / "none", defenses=[{"id": "dp_sgd", "fields": {"noise_multiplier": 0.0}}])["privacy"]
     assert without["epsilon"] is None
     assert "above 200, which bounds nothing" in without["words"]
+
+
+CHEATED: dict[str, Any] = {  # two pictures of each of two phones, behind an imprint
+    "pictures": [{"id": f"digit-{number}"} for number in (0, 3, 4, 6)],
+    "aggregation": {"id": "secure_aggregation", "fields": {"clients": 2}},
+    "server": {"id": "imprint", "fields": {"bins": 64, "mean": 0.1307, "deviation": 0.0435}},
+    "checks": [{"id": "new_layers"}],
+    "refuse": False,
+    "attack": {"id": "bins"},
+}
+
+
+@pytest.mark.long
+def test_a_run_with_a_server_that_cheats_is_the_same_from_a_file_and_in_a_worker(asked: Path, tmp_path: Path, door: Service) -> None:
+    written = ran(asked, tmp_path / "out", **CHEATED)
+    submitted = parse(asked.read_bytes())
+    run = door.submit(submitted, "me")
+    perform(door.store, door.store.claim("0:1"), torch.device("cpu"))
+    finished = door.look(run)
+    (answer,) = [event for event in door.store.events([run], 0) if event["seq"] == finished.result["answer"]]
+    assert (finished.status, finished.message) == ("done", "")
+    assert finished.experiment_as(Experiment) == parse(json.dumps(written["experiment"])) == submitted.resolve(door.ready())
+    same = ("step", "loss", "labels")
+    assert {name: answer[name] for name in same} == {name: written["answer"][name] for name in same}
+    assert answer["scores"] == written["answer"]["scores"]
+    assert door.store.frame(run, answer["seq"]) == (tmp_path / "out" / "final.png").read_bytes()
+
+
+def test_a_server_that_does_not_fit_is_refused_before_the_run(asked: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    asked.write_text(json.dumps({"server": {"id": "imprint", "fields": {"bins": 1024}}, "size": 64, "pictures": [{"id": "cat"}]}))
+    assert "Imprint would have 25.2 million weights" in said(caplog, "run", asked, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 # ---------------------------------------------------------------- where it writes
