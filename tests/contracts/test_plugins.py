@@ -1,4 +1,4 @@
-"""A plug-in is one new file: a copy of the project with seven new files, three of them from the guide, knows all of them."""
+"""A plug-in is one new file: a copy of the project with nine new files, five of them from the guide, knows all of them."""
 
 import json
 import os
@@ -147,11 +147,10 @@ NEW = {
     "models/straight.py": MODEL,
     **IN_GUIDE,
 }
+GUIDE_PLUGINS = ("attacks/grey", "attacks/near_mean", "checks/far_weights", "defenses/fading_noise", "servers/random_weights")
 READERS = ("names", "prose", "absolute_sentences")  # they read the files of plug-ins, and all other files of the project
-CONTRACTS = [
-    *(f"tests/contracts/test_{name}.py" for name in ("attacks", "defenses", "protocols", "truth", "house", "settings", *READERS)),
-    "tests/models/test_models.py",
-]
+PROVED = ("attacks", "defenses", "protocols", "servers", "checks", "truth", "house", "settings")
+CONTRACTS = [*(f"tests/contracts/test_{name}.py" for name in (*PROVED, *READERS)), "tests/models/test_models.py"]
 COPIED = ("assets", "benchmarks", "docs", "leakage", "pages", "scripts", "tests", ".streamlit")
 QUESTION = {
     "pictures": [{"id": "digit-3"}],
@@ -160,13 +159,34 @@ QUESTION = {
     "model": {"id": "straight", "fields": {"bias": True}},
     "protocol": {"id": "one_step", "fields": {"rate": 0.25}},
     "defenses": [{"id": "shortening", "fields": {"bound": 0.5}}],
+    "server": {"id": "random_weights", "fields": {"limit": 0.25}},
+    "checks": [{"id": "far_weights", "fields": {"threshold": 0.5}}],
+    "refuse": False,
     "attack": {"id": "steepest", "fields": {"steps": 50, "speed": 0.05}},
 }
+FOUND = {kind: QUESTION[folder][0] if folder in QUESTION else QUESTION[kind] for kind, folder in KINDS.items()}  # one of each kind
+PAGE = """
+from pathlib import Path
+from leakage.spec import catalog
+from leakage.ui.common import forms
+
+known = catalog.read(Path("catalog.json"))
+for kind in forms.DEFAULTS:
+    forms.choose(known, kind, kind)
+"""
+LOOK = """
+import json, sys
+from streamlit.testing.v1 import AppTest
+
+at = AppTest.from_string(sys.argv[1], default_timeout=60).run()
+assert not at.exception, at.exception
+print(json.dumps({box.key: box.options for box in at.selectbox}))
+"""  # the menus of the Lab with their items
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project with seven more files."""
+    """The project with nine more files."""
     root = tmp_path_factory.mktemp("project")
     for folder in COPIED:
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -192,15 +212,22 @@ def test_the_planted_attack_is_as_short_as_one_should_be() -> None:
 
 
 @pytest.mark.long
-def test_new_plugins_are_in_the_catalog_that_menus_are_built_from_and_in_the_written_page(project: Path) -> None:
+def test_new_plugins_are_in_the_catalog_in_menus_in_the_schema_and_in_the_written_page(project: Path) -> None:
     python(project, "-c", "import pathlib; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path('catalog.json'))")
     written = json.loads((project / "catalog.json").read_text())
     entries = {(kind, entry["id"]): entry for kind, folder in KINDS.items() for entry in written[folder]}
-    for kind in ("attack", "defense", "protocol", "model"):
-        (used,) = QUESTION["defenses"] if kind == "defense" else (QUESTION[kind],)
+    for kind, used in FOUND.items():
         assert [field["name"] for field in entries[kind, used["id"]]["fields"]] == list(used["fields"])
+    menus = json.loads(python(project, "-c", LOOK, PAGE))
+    offered = {kind for kind, used in FOUND.items() if entries[kind, used["id"]]["title"] in menus.get(kind, [])}
+    assert offered >= set(KINDS) - {"check"}
     python(project, "-m", "leakage", "docs")
-    assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in (project / "docs" / "plugins.md").read_text()
+    page = (project / "docs" / "plugins.md").read_text()
+    assert "| `speed` | 0.1 | 0.001 to 1 | Step size in units of a pixel. |" in page
+    parts = json.loads((project / "docs" / "schema" / "experiment.json").read_text())["$defs"]
+    for kind, used in FOUND.items():
+        assert f"(`{used['id']}`)\n" in page
+        assert used["id"] in [one["properties"]["id"]["const"] for one in parts[f"{kind}_plugin"]["oneOf"]]
 
 
 @pytest.mark.long
@@ -208,10 +235,8 @@ def test_an_experiment_of_new_plugins_runs_from_a_file(project: Path) -> None:
     (project / "experiment.json").write_text(json.dumps(QUESTION))
     python(project, "-m", "leakage", "run", "experiment.json", "--out", "out")
     metrics = json.loads((project / "out" / "metrics.json").read_text())
-    assert {kind: metrics["experiment"][kind] for kind in ("model", "protocol", "attack")} == {
-        k: QUESTION[k] for k in ("model", "protocol", "attack")
-    }
-    assert metrics["experiment"]["defenses"] == QUESTION["defenses"]
+    asked = ("model", "protocol", "defenses", "server", "checks", "refuse", "attack")
+    assert {name: metrics["experiment"][name] for name in asked} == {name: QUESTION[name] for name in asked}
     assert metrics["answer"]["step"] == 50
     assert metrics["answer"]["labels"] == [7]
     assert metrics["answer"]["loss"] < 0.5 * metrics["frames"][0]["loss"]
@@ -234,7 +259,7 @@ def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(p
     ids = [Path(name).stem for name in NEW if name != "protocols/one_step.py"]
     planted = " or ".join([*ids, "every_absolute_sentence", "(one_step and not trains_one_step)"])
     said = python(project, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "-m", part, "-k", planted, *CONTRACTS)
-    assert set(IN_GUIDE) == {"attacks/grey.py", "attacks/near_mean.py", "defenses/fading_noise.py"}
+    assert sorted(IN_GUIDE) == [f"{name}.py" for name in GUIDE_PLUGINS]
     once = (
         r"contracts/test_attacks\.py::test_an_attack_depends_on_its_generator_alone\[steepest\]",
         r"contracts/test_attacks\.py::test_labels_that_are_not_granted_are_found\[3-steepest\]",
@@ -248,6 +273,12 @@ def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(p
         r"contracts/test_house\.py::test_a_plugin_is_documented_for_a_student_and_for_a_beginner_and_names_its_paper\[attack-grey\]",
         r"contracts/test_defenses\.py::test_a_defended_client_is_pure_and_differentiable\[fading_noise\]",
         r"contracts/test_defenses\.py::test_an_honest_client_called_again_sends_the_same\[fedavg-fading_noise\]",
+        r"contracts/test_servers\.py::test_a_server_changes_what_it_claims_to_change\[random_weights-one-phone\]",
+        r"contracts/test_servers\.py::test_replaying_the_truth_gives_the_update\[random_weights-a-sum-of-three-fedavg\]",
+        r"contracts/test_checks\.py::test_a_check_says_the_same_twice_and_alters_nothing\[far_weights-imprint\]",
+        r"contracts/test_truth\.py::test_the_secret_of_a_server_is_reached_from_no_client_and_from_no_truth\[random_weights-3\]",
+        r"contracts/test_house\.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence\[check-far_weights\]",
+        r"contracts/test_prose\.py::test_prose_is_plain\[leakage/servers/random_weights\.py\]",
         r"models/test_models\.py::test_every_model_takes_every_size_and_colour_with_every_normalisation\[64-3-straight\]",
         r"contracts/test_house\.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence\[attack-steepest\]",
     )
