@@ -191,4 +191,54 @@ def r_gap() -> list[Row]:
     return rows
 
 
-SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap)
+# ---------------------------------------------------------------- 0019: a server that cheats
+
+
+def servers() -> list[Row]:
+    """Measure the milliseconds for 8 guesses of a sum of two clients, and the error of replaying the truth, by what a server changes."""
+    import torch
+
+    import leakage
+    from leakage.engine.core import Params, Server
+
+    class ForAll(Server):
+        def hand_out(self, model: Any, weights: Params, history: Any, rng: Any) -> Params:
+            return {name: 1.1 * weight for name, weight in weights.items()}
+
+    class ForOne(Server):
+        def single_out(self, model: Any, weights: Params, member: int, members: int) -> Params:
+            return {name: 1.1 * weight for name, weight in weights.items()} if member == 0 else weights
+
+    rows: list[Row] = []
+    x, y = torch.rand(4, 3, 32, 32, generator=torch.Generator().manual_seed(1)), torch.arange(4)
+    guesses = torch.rand(GUESSES, *x.shape, generator=torch.Generator().manual_seed(2))
+    for changed, server in (("nothing", None), ("the weights of all clients", ForAll()), ("the weights of one client", ForOne())):
+        model = lenet()
+        seen = leakage.observe(model, x, y, server=server, aggregation=leakage.plugin("secure_aggregation", clients=2))
+        took = []
+        for _ in range(15):
+            start, own = time.perf_counter(), guesses.clone().requires_grad_()
+            torch.autograd.grad(sum(g.square().sum() for g in seen.gradients(own, y).values()), own)
+            took.append(1e3 * (time.perf_counter() - start))
+        replayed = seen.replay.single(x, y)
+        error = sum((replayed[name] - sent).square().sum() for name, sent in seen.update.items())
+        length = sum(sent.square().sum() for sent in seen.update.values())
+        rows.append(
+            {
+                "the server changes": changed,
+                "ms (median of 15)": statistics.median(took),
+                "error of the replay": float((error / length).sqrt()),
+            }
+        )
+    return rows
+
+
+def lenet() -> Any:
+    """Return an untrained LeNet for pictures of 3 x 32 x 32."""
+    from leakage.spec.experiment import Part
+    from leakage.workers.adapter import untrained
+
+    return untrained(Part(id="lenet"), (3, 32, 32), 10, seed=1)
+
+
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap, servers)
