@@ -29,7 +29,7 @@ def test_a_model_is_attacked_in_ten_lines() -> None:
 @pytest.mark.long
 def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() -> None:
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python_api.md").read_text(), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, object] = {}
     with torch.random.fork_rng():
         exec(blocks[0], names)
@@ -39,6 +39,10 @@ def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() ->
         exec(blocks[1], names)
         alone = names["result"]
         exec(blocks[2], names)
+        cheated, pictures = names["result"], names["batch"]
+        exec(blocks[3], names)
+    assert (cheated.reconstruction - pictures).abs().max() < 1e-5
+    assert cheated.labels == [4, 1, 0, 2]
     several = names["result"]
     assert several.threat_model.labels
     assert several.scores["psnr"] > several.baselines["grey"]["psnr"]
