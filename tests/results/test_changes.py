@@ -27,6 +27,9 @@ OTHERS: dict[str, tuple[Any, str]] = {
     "rounds": (3, "round 1 of 3 instead of round 1 of 1"),
     "attacked_round": (2, "round 2 of 1 instead of round 1 of 1"),
     "defenses": ((Part(id="pruning", fields={"fraction": 0.9}),), "protection: Pruning 0.9 instead of no protection"),
+    "server": (Part(id="imprint"), "server: Imprint instead of honest server"),
+    "checks": ((Part(id="new_layers"),), "checks New layers instead of no checks"),
+    "refuse": (False, "checks New layers, and refuses nothing instead of checks New layers"),
     "attack": (Part(id="inverting_gradients"), "attack: Inverting Gradients instead of iDLG"),
     "seed": (2, "seed 2 instead of seed 1"),
     "max_seconds": (60, "time limit: at most 60 s instead of at most 900 s"),
@@ -43,7 +46,7 @@ GRANTED = {
 
 @pytest.mark.parametrize("field", sorted({*Experiment.model_fields, *Assumptions.model_fields} - {"version", "assume"}))
 def test_every_field_that_differs_is_told(field: str) -> None:
-    before = Experiment()
+    before = Experiment(checks=OTHERS["checks"][0]) if field == "refuse" else Experiment()  # without checks nothing is refused
     if field in GRANTED:
         value, words = GRANTED[field]
         after = before.model_copy(update={"assume": before.assume.model_copy(update={field: value})})

@@ -160,6 +160,9 @@ CHANGES: dict[str, Any] = {
     "rounds": 3,
     "attacked_round": 2,
     "defenses": (Part(id="soteria"),),
+    "server": Part(id="imprint"),
+    "checks": (Part(id="new_layers"),),
+    "refuse": False,
     "attack": Part(id="dlg"),
     "assume": Assumptions(labels=True),
     "seed": 7,
@@ -169,7 +172,8 @@ CHANGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", sorted(set(Experiment.model_fields) - {"version"}))
 def test_whatever_differs_is_in_the_title_and_in_one_line(name: str, known: Catalog) -> None:
-    two = [arm(), arm(**{name: CHANGES[name]})]
+    shared = {"checks": CHANGES["checks"]} if name == "refuse" else {}  # without checks nothing is refused
+    two = [arm(**shared), arm(**{**shared, name: CHANGES[name]})]
     first, second = titles(two, known)
     assert first != second
     apart, alike = differs(two, known)
