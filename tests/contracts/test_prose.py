@@ -4,10 +4,11 @@ import ast
 import builtins
 import io
 import json
+import keyword
 import re
 import tokenize
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ STEMS = {  # in any identifier, docstring, comment or page text: stem, without c
 RIDDLES = "Who|Whom|Whose|Of what|Of whom|Of which|To whom|By whom|From which|From whom|So does|So is|So are|Nor"  # how no sentence begins
 OPENINGS = re.compile(rf"(?:^|(?<=[.;:!?] )|(?<=\n))({RIDDLES}) [^.?!]*(?=[.!:;]|$)")
 FOREIGN = ("negative_slope",)  # names of torch with a banned stem
+NAMED = ("id", "attr", "name", "arg")  # fields of a node that hold an identifier
 LIBRARIES = ("torch", "torchvision", "transforms", "functional", "streamlit", "plotly", "numpy")  # whose names are not ours to check
 CITED = re.compile(r"`([A-Za-z_][\w./]*)(?:\(\))?`")
 
@@ -53,9 +55,21 @@ class Text(NamedTuple):
     words: str
 
 
+@lru_cache(maxsize=4)
+def nodes(source: str) -> list[ast.AST]:
+    """Return every node of a Python file."""
+    return list(ast.walk(ast.parse(source)))
+
+
+@lru_cache(maxsize=4)
+def tokens(source: str) -> list[tokenize.TokenInfo]:
+    """Return every token of a Python file."""
+    return list(tokenize.generate_tokens(io.StringIO(source).readline))
+
+
 def docstrings(source: str) -> Iterator[tuple[ast.AST, str]]:
     """Yield every documented node with its docstring."""
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and (text := ast.get_docstring(node)):
             yield node, text
 
@@ -78,7 +92,7 @@ def without_verb(source: str) -> list[str]:
 
 def prose(source: str) -> Iterator[Text]:
     """Yield the docstrings, comments and sentences (strings with a space between words) of a Python file."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokens(source):
         if token.type == tokenize.COMMENT:
             yield Text(token.start[0], token.string.removeprefix("#").strip())
         elif token.type == tokenize.STRING and re.search(r"\w\S*\s+\S*\w", token.string):
@@ -106,9 +120,15 @@ def words_in(text: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)]
 
 
+@cache
+def stems_of(word: str) -> frozenset[str]:
+    """Return the stems with which a word begins, and which it extends by three letters at most."""
+    return frozenset(stem for stem in STEMS if word.startswith(stem) and len(word) - len(stem) <= 3)
+
+
 def stemmed(text: str) -> list[str]:
     """List the stems in a text that stand for a word of the field."""
-    return sorted({stem for word in words_in(text) for stem in STEMS if word.startswith(stem) and len(word) - len(stem) <= 3})
+    return sorted({stem for word in words_in(text) for stem in stems_of(word)})
 
 
 def riddles(text: str) -> list[str]:
@@ -116,16 +136,29 @@ def riddles(text: str) -> list[str]:
     return [found.group(1) for found in OPENINGS.finditer(text)]
 
 
+def identifiers(node: ast.AST) -> set[str]:
+    """Return the names that a node of a file defines or uses, and the words of a string without spaces.
+
+    >>> [sorted(identifiers(node)) for node in nodes("seen.x = 'a.b'")[1:4]]
+    [[], ['x'], ['a', 'b']]
+    """
+    match node:
+        case ast.Constant(value=str(text)):
+            return set() if " " in text else set(re.findall(r"\w+", text))
+        case ast.ImportFrom(module=str(module)):
+            return set(module.split("."))
+        case ast.alias():
+            return {*node.name.split("."), node.asname or ""}
+    return {value for field in NAMED if isinstance(value := getattr(node, field, None), str)}
+
+
 @cache
 def project() -> tuple[frozenset[str], dict[str, tuple[frozenset[str], tuple[str, ...]]], frozenset[str]]:
     """Return all identifiers and strings of the project, the attributes and bases of its classes, and the names of its files."""
-    names, classes = set(dir(builtins)), dict[str, tuple[frozenset[str], tuple[str, ...]]]()
+    names, classes = {*dir(builtins), *keyword.kwlist}, dict[str, tuple[frozenset[str], tuple[str, ...]]]()
     for file in [*FILES, *(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").glob("*.py")]:
-        source = file.read_text()
-        names |= {token.string for token in tokenize.generate_tokens(io.StringIO(source).readline) if token.type == tokenize.NAME}
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                names |= set(re.findall(r"\w+", node.value)) if " " not in node.value else set()
+        for node in nodes(file.read_text()):
+            names |= identifiers(node)
             if isinstance(node, ast.ClassDef):
                 inner = {part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute)}
                 inner |= {part.name for part in ast.walk(node) if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))}
@@ -169,12 +202,13 @@ def missing(text: str) -> list[str]:
 
 def faults(source: str) -> list[str]:
     """List all that is wrong with the prose of a Python file."""
-    bad = [f"{text.line}: {word!r}: write {STEMS[word]}" for text in prose(source) for word in stemmed(text.words)]
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    texts = list(prose(source))
+    bad = [f"{text.line}: {word!r}: write {STEMS[word]}" for text in texts for word in stemmed(text.words)]
+    for token in tokens(source):
         if token.type == tokenize.NAME and token.string not in FOREIGN:
             bad += [f"{token.start[0]}: {token.string}: use {STEMS[word]}" for word in stemmed(token.string)]
-    bad += [f"{text.line}: a sentence begins with {word!r}" for text in prose(source) for word in riddles(text.words)]
-    bad += [f"{text.line}: there is no `{name}`" for text in prose(source) for name in missing(text.words)]
+    bad += [f"{text.line}: a sentence begins with {word!r}" for text in texts for word in riddles(text.words)]
+    bad += [f"{text.line}: there is no `{name}`" for text in texts for name in missing(text.words)]
     return bad + without_verb(source)
 
 
