@@ -1,6 +1,5 @@
 """The layers of a network that a closed-form attack can use, found by what the network computes, not by how it is written."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -52,18 +51,12 @@ class Reading:
         """Trace the model that the server sent out."""
         return Reading(seen, computation(seen.model, probes(seen.batch.image_shape, next(iter(seen.received.weights.values())))))
 
-    def linear(self) -> Iterator[tuple[int, Step, str]]:
-        """Yield step number, step and layer name of each fully connected layer with an input (B, n), in the order of their calls."""
-        for number, step in enumerate(self.computed.steps, 1):
-            if step.function == "linear" and step.layer is not None and step.enters == 0 and self.computed.value(step.inputs[0]).dim() == 2:
-                yield number, step, step.layer
-
     def pixel_layer(self) -> tuple[ReadLayer, PixelMap]:
         """Return the first fully connected layer that the pixels enter, at most scaled and moved, and the map from pixels to its inputs.
 
         Raises DoesNotApplyError if there is none.
         """
-        for number, step, name in self.linear():
+        for number, step, name in self.computed.linear_steps():
             if pixels := pixel_map(self.seen.model, step.inputs[0], self.seen.batch.image_shape):
                 self.check(step, name)
                 return ReadLayer(name, number, step.inputs[0], _biased(step)), pixels
@@ -75,7 +68,7 @@ class Reading:
         Raises DoesNotApplyError if there is none.
         """
         why = NONE
-        for number, step, name in self.linear():
+        for number, step, name in self.computed.linear_steps():
             following = self.following_step(number)
             if isinstance(following, nn.ReLU) and _biased(step):
                 self.check(step, name)

@@ -106,6 +106,12 @@ class Computation:
         """Return the numbers of the steps that a value enters."""
         return [reader for reader, step in enumerate(self.steps, 1) if number in step.inputs]
 
+    def linear_steps(self) -> Iterator[tuple[int, Step, str]]:
+        """Yield step number, step and layer name of each fully connected layer with an input (B, n), in the order of their calls."""
+        for number, step in enumerate(self.steps, 1):
+            if step.function == "linear" and step.layer is not None and step.enters == 0 and self.value(step.inputs[0]).dim() == 2:
+                yield number, step, step.layer
+
 
 class _Recorder(TorchFunctionMode):
     """Recorder of the calls that compute with the pictures x or with values derived from them; a convolution is a single call."""

@@ -32,6 +32,7 @@ class Custom(Model):
         "CNN6": {"network": TEMPLATES["CNN6"]},
         "ResNet18, width 16": {"network": TEMPLATES["ResNet18, width 16"], "activation": "relu"},
         "ResNet18, width 16, skip 3 cut": {"network": TEMPLATES["ResNet18, width 16, skip 3 cut"], "activation": "relu"},
+        "Convolutions that keep the size": {"network": "conv 3@12 p1 - conv 3@12 p1 - linear 500", "activation": "relu", "bias": True},
     }
 
     network: str = text("conv 5@12 /2 p2 - conv 5@12 /2 p2", "network", "The layers between the picture and the outputs.")

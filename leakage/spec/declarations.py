@@ -170,6 +170,12 @@ class ServerDeclarations(Declarations):
     """What the server knows of such pictures beforehand: a heading, and a text with {field}. None: nothing."""
     widths: tuple[str, ...] = ()
     """The fields of which the product is the number of units of the layer that the server puts in front of the network."""
+    models: Mapping[str, Mapping[str, tuple[Any, ...]]] = {}
+    """The models that the server can change: id of a model -> field of the model -> the values allowed. Empty: any model."""
+    kernels_alone: bool = False
+    """In the text of such a model only convolutions that can hand on a picture may come before the first linear layer."""
+    needs_model: str = ""
+    """What pages say of a model that the server cannot change."""
 
 
 class CheckDeclarations(Declarations):

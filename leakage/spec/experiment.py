@@ -18,6 +18,7 @@ from leakage.spec.refusals import (
     MAX_CLASSES,
     LocalSteps,
     accomplice_refusals,
+    changed_model_refusals,
     classes_of,
     head_refusals,
     label_refusals,
@@ -167,7 +168,7 @@ class Experiment(Base):
                     "protocol": with_defaults(catalog, "protocol", self.protocol),
                     "aggregation": with_defaults(catalog, "protocol", self.aggregation) if self.aggregation else None,
                     "defenses": tuple(with_defaults(catalog, "defense", part) for part in self.defenses),
-                    "server": self._resolve_server(catalog),
+                    "server": self._resolve_server(model, catalog),
                     "checks": tuple(with_defaults(catalog, "check", part) for part in self.checks),
                     "refuse": self.refuse or not self.checks,  # without checks both mean the same
                     "attack": with_defaults(catalog, "attack", self.attack),
@@ -212,12 +213,15 @@ class Experiment(Base):
         for words in label_refusals(catalog.models.get(model.id), attack, labels=self.assume.labels):
             raise SpecError(words)
 
-    def _resolve_server(self, catalog: Catalog) -> Part | None:
-        """Return the server with the defaults of its fields; raise SpecError if model, pictures or rounds do not suit it."""
+    def _resolve_server(self, model: Part, catalog: Catalog) -> Part | None:
+        """Return the server with the defaults of its fields; raise SpecError if (resolved) model, pictures or rounds do not suit it."""
         if self.server is None:
             return None
         entry, server = catalog.servers.get(self.server.id), with_defaults(catalog, "server", self.server)
-        for words in server_refusals(entry, server.fields, rounds=self.rounds, pixels=self.channels * self.size**2):
+        for words in (
+            *server_refusals(entry, server.fields, rounds=self.rounds, pixels=self.channels * self.size**2),
+            *changed_model_refusals(entry, catalog.models.get(model.id), model.fields, channels=self.channels),
+        ):
             raise SpecError(words)
         return server
 

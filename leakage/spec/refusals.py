@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from leakage.networks.kept_pictures import keeps_pictures
 from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry, ServerEntry
 from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS, too_large_block
 
@@ -146,3 +147,23 @@ def server_refusals(entry: ServerEntry, fields: Mapping[str, Any], *, rounds: in
         yield f"rounds: {entry.short} needs at least {entry.rounds} watched rounds, given was {rounds}. Raise the number of rounds."
     if entry.widths and (words := too_large_block(entry.short, pixels, prod(int(fields[name]) for name in entry.widths))):
         yield words
+
+
+def changed_model_refusals(entry: ServerEntry, model: ModelEntry, fields: Mapping[str, Any], *, channels: int) -> Iterator[str]:
+    """Yield the reason for which a server cannot change this model.
+
+    Args:
+        entry: the server.
+        model: the model.
+        fields: its fields.
+        channels: the number of channels of a picture.
+
+    Yields:
+        A sentence with the remedy.
+    """
+    if not entry.models:
+        return
+    allowed, texts = entry.models.get(model.id), [str(fields[field.name]) for field in model.fields if field.syntax == "network"]
+    fits = allowed is not None and all(fields[name] in values for name, values in allowed.items())
+    if not fits or (entry.kernels_alone and not all(keeps_pictures(text, channels) for text in texts)):
+        yield f"model: {entry.needs_model}"

@@ -103,6 +103,7 @@ def test_labels_that_are_not_granted_are_found(name: str, batch: int) -> None:
 
 
 EXACT = {  # attacks that read pictures from the very numbers of the update, of which none may be left out: why
+    "bins": "it divides entries of a layer that the server has added",
     "linear_layer": "it divides entries of the first layer",
     "r_gap": "it solves equations, layer by layer",
     "h_gap": "it also tries the equations of R-GAP",
