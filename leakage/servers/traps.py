@@ -37,7 +37,7 @@ class Traps(Server):
     )
 
     scale: float = param(
-        0.95, 0, 1, "The positive entries of a row, as a fraction of the negative ones. 1: a unit is on for half of the pictures."
+        0.95, 0, 1, "The positive entries of a row, as a fraction of the negative ones. 1: half of the pictures switch a unit on."
     )
     sigma: float = param(0.5, 0.001, 10, "The standard deviation of the normal distribution from which magnitudes are drawn.")
 

@@ -31,7 +31,12 @@ TINY = Part(
 RELU = Part(id="mlp", fields={**TINY.fields, "activation": "relu"})
 SUITED = {"spear": RELU}  # attacks to which another network than TINY belongs
 ELSEWHERE = ("bins", "twin_data")  # ... and attacks with their own tests: tests/servers/test_imprint.py, tests/attacks/test_gap_family.py
-CHEATED: dict[str, dict[str, object]] = {}  # servers to which another network, another protocol or other fields belong than `cheated` gives
+KEEPING = Part(
+    id="custom", fields={"network": "conv 3@4 p1 - conv 3@4 p1 - linear 32", "activation": "relu", "bias": True}
+)  # its convolutions keep the size of a picture
+CHEATED: dict[str, dict[str, object]] = {  # servers to which another network, another protocol or other fields belong than `cheated` gives
+    "identity_kernels": {"model": KEEPING},
+}
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
 SHORT = {"steps": 60, "restarts": 4, "starts": 2, "weight_steps": 20, "stage_steps": 20}  # enough for a problem of this size
