@@ -30,7 +30,7 @@ SET = {  # a plug-in that sets it: file, and what is put in place of what
     "defense": ("defenses/soteria.py", "    short = ", '    planted = "set"\n    short = '),
     "protocol": ("protocols/fedavg.py", "    short = ", '    planted = "set"\n    short = '),
     "model": ("models/lenet.py", "    short = ", '    planted = "set"\n    short = '),
-    "server": ("servers/imprint.py", "    short = ", '    planted = "set"\n    short = '),
+    "server": ("servers/traps.py", "    short = ", '    planted = "set"\n    short = '),
     "check": ("checks/new_layers.py", "    short = ", '    planted = "set"\n    short = '),
     "strategy": ("defenses/soteria.py", "AdaptiveStrategy(self.imitation, ", 'AdaptiveStrategy(self.imitation, planted="set", surrogate='),
 }
