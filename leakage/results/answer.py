@@ -120,7 +120,7 @@ class Answer:
         unknown, unsent = self.people.get(CUT_SHORT, 0), self.people.get(REFUSED, 0)
         words = f"Of {counted(self.total - unknown - unsent, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
         words += f"; time ran out on {unknown} more" if unknown else ""
-        return f"{words}; the phone sent nothing of {unsent} more." if unsent else f"{words}."
+        return f"{words}; the phone refused {unsent} more." if unsent else f"{words}."
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:

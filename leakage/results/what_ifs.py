@@ -31,6 +31,7 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> Qu
         Title of a question -> what it changes, in words, and the changed experiment.
     """
     questions = {
+        **_ask_without_refusal(experiment),
         **_ask_many_rounds(experiment, known),
         **_ask_accomplice(experiment, known, spare),
         **_ask_other_attacker(experiment, known),
@@ -46,6 +47,14 @@ def what_ifs(experiment: Experiment, known: Catalog, spare: list[Picture]) -> Qu
         **_ask_sizes(experiment, known),
     }
     return dict(list(questions.items())[:5])
+
+
+def _ask_without_refusal(experiment: Experiment) -> Questions:
+    """Return the question with a phone that sends its update although a check trips; empty if the phone refuses for no check."""
+    if not (experiment.checks and experiment.refuse):
+        return {}
+    about = "The phone sends its update, whatever its checks find. What they find is shown beside the run."
+    return {"a phone that does not refuse": (about, experiment.model_copy(update={"refuse": False}))}
 
 
 def _ask_other_attacker(experiment: Experiment, known: Catalog) -> Questions:

@@ -57,6 +57,7 @@ test('of a run that the phone refused only the refusal and the checks are told',
   assert.deepEqual([text('word'), text('why'), text('meaning'), one('rule').hidden], ['refused', REFUSAL, '', true]);
   assert.equal(text('status-text'), REFUSAL);
   assert.equal(text('received'), 'Nothing was sent.');
+  assert.equal(text('private .gle-foot'), 'It never leaves the phone.');
   assert.equal(text('network .gle-where'), 'over the network');
   assert.equal(text('attacker .gle-where'), '');
   assert.equal(text('guess figcaption'), '');

@@ -184,7 +184,7 @@ def test_pictures_of_which_the_phone_sent_nothing_are_counted_apart(reader: Stor
     alone = replace(unsent, experiment=Experiment(pictures=(Picture(id="cat"),)).resolve(CATALOG).model_dump_json())
     told = answer(reader, [ended(1, [PARTLY]), alone], CATALOG)
     assert (told.word, told.people) == (NOT_SAFE, {PARTLY: 1, "refused": 1})
-    assert told.seen == "Of 1 picture: 1 partly; the phone sent nothing of 1 more."
+    assert told.seen == "Of 1 picture: 1 partly; the phone refused 1 more."
     assert people_words(told) == "1 partly, 1 of which the phone sent nothing, of 2 pictures"
     assert "1 of 1 planned run came to an answer" in effort(told)
     assert "in 1 more the phone sent nothing" in effort(told)

@@ -24,6 +24,7 @@ DIGIT = Experiment(pictures=(Picture(id="digit-3"),), size=28, channels=1)
         (Experiment(pictures=(Picture(id="cat"), Picture(id="coffee"))), "the batch taken apart", {"model", "attack"}),
         (DIGIT, "an attacker who has learned digits", {"attack"}),
         (DIGIT, "a network that has learned to undo it", {"attack"}),
+        (Experiment(checks=(Part(id="new_layers"),)), "a phone that does not refuse", {"refuse"}),
         (Experiment(defenses=(Part(id="low_precision"),)), "a coarser picture searched", {"attack"}),
     ],
 )

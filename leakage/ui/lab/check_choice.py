@@ -14,12 +14,11 @@ from leakage.ui.common.markdown import escape, ours
 NOTHING = "Nothing: it trains the model that it receives"
 ABOUT = (
     "A check compares the received model with the model on which the phones agreed, or looks at its weights, or at what the phone would "
-    "send. It gives one number, and trips above a threshold. A check that does not trip proves nothing: another change of the model may "
-    "pass it."
+    "send. It gives one number, and trips above a threshold. A check is not a proof: another change of the model may pass it."
 )
 REFUSES = (
-    "If this is on, the phone sends nothing as soon as a check trips. In a sum over several phones, the round is then lost for all. If "
-    "this is off, the phone sends its update, and what the checks found is shown beside the run."
+    "If this is on, the phone keeps its update to itself as soon as a check trips. In a sum over several phones, the round is then lost. "
+    "If this is off, the phone sends its update, and what the checks found is shown beside the run."
 )
 
 
@@ -42,15 +41,14 @@ def choose_checks(known: Catalog) -> tuple[tuple[Part, ...], bool]:
         )
         fields = dict[str, dict[str, Any]]()
         if picked:
-            with st.popover("", icon=":material/tune:", help="Thresholds and other fine settings of the checks", key="fine-check"):
+            with st.popover("", icon=":material/tune:", help="What each check does, and its threshold", key="fine-check"):
                 for id in picked:
                     st.markdown(f"**{escape(entries[id].title)}**")
+                    st.caption(ours(entries[id].plain), help=f"{ours(entries[id].hint)}\n\n[The paper]({ours(entries[id].source)})")
                     fields[id] = {field.name: forms.widget(entries[id], field) for field in entries[id].fields}
     if not picked:
         state.pop("refuse", None)  # without a check there is nothing to refuse
         return (), True
-    for id in picked:
-        st.caption(ours(entries[id].plain), help=f"{ours(entries[id].hint)}\n\n[The paper]({ours(entries[id].source)})")
     state.setdefault("refuse", True)
     refuse = st.toggle("If a check trips, send nothing", key="refuse", help=REFUSES)
     return tuple(Part(id=id, fields=fields[id]) for id in picked), refuse

@@ -48,6 +48,8 @@ export function tellChecks(root, { meta, end }) {
   if (!refused) return;
   find(root, '.gle-network .gle-where').textContent = 'over the network';
   find(root, '.gle-attacker .gle-where').textContent = '';
+  const foot = find(root, '.gle-private .gle-foot');
+  foot.textContent = foot.textContent.split('\n')[0]; // that numbers leave the phone does not hold
   find(root, '.gle-received').textContent = 'Nothing was sent.';
   childrenOf(find(root, '.gle-guess')).forEach((tile) => captionTile(tile, { label: 'nothing was sent' }));
 }
