@@ -39,10 +39,11 @@ def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() ->
         exec(blocks[1], names)
         alone = names["result"]
         exec(blocks[2], names)
-        cheated, pictures = names["result"], names["batch"]
+        cheated, careful, pictures = names["result"], names["careful"], names["batch"]
         exec(blocks[3], names)
     assert (cheated.reconstruction - pictures).abs().max() < 1e-5
     assert cheated.labels == [4, 1, 0, 2]
+    assert (careful.refused, careful.verdict, cheated.refused) == ("new_layers", None, "")
     several = names["result"]
     assert several.threat_model.labels
     assert several.scores["psnr"] > several.baselines["grey"]["psnr"]
