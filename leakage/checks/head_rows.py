@@ -60,7 +60,5 @@ def _emptied(rows: Tensor) -> Tensor:
 def _exchanged(rows: Tensor, before: Tensor) -> Tensor:
     """Return which rows (K,) are much closer to another row of `before` (K, n) than to the same row."""
     own = (rows - before).norm(dim=1)  # (K,)
-    index = torch.arange(len(rows), device=rows.device).unsqueeze(1)  # (K, 1)
-    parts = zip(rows.split(AT_ONCE), index.split(AT_ONCE), strict=True)
-    nearest = torch.cat([torch.cdist(part, before).scatter(1, same, math.inf).amin(1) for part, same in parts])  # (K,)
+    nearest = torch.cat([torch.cdist(part, before).amin(1) for part in rows.split(AT_ONCE)])  # (K,)
     return torch.lt(nearest, CLOSER * own)

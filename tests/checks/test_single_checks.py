@@ -121,14 +121,15 @@ def trap(width: int, factor: float, seed: int) -> Tensor:
 def test_trap_rows_counts_rows_whose_positive_weights_are_a_scaled_copy_of_the_negative_ones() -> None:
     rows = torch.stack([trap(400, 0.95, 1), noise(400, seed=1), trap(400, 1.3, 2), noise(400, seed=2)])
     balanced = torch.cat([-noise(200, seed=3).abs(), noise(200, seed=4).abs()])  # as many of both signs, and no copy
-    unequal = trap(400, 0.95, 5).abs()  # all positive
-    wide = nn.Sequential(nn.Flatten(), nn.Linear(400, 6), nn.ReLU(), nn.Linear(6, 3))
+    positive = trap(400, 0.95, 5).abs()
+    unequal = torch.cat([-torch.ones(100), torch.ones(300)])  # of a single size, but not in halves
+    wide = nn.Sequential(nn.Flatten(), nn.Linear(400, 7), nn.ReLU(), nn.Linear(7, 3))
     with torch.no_grad():
-        wide[1].weight.copy_(torch.cat([rows, balanced[None], unequal[None]]))
+        wide[1].weight.copy_(torch.cat([rows, torch.stack([balanced, positive, unequal])]))
     x = torch.rand(2, 1, 20, 20)
-    assert TrapRows().measure(handed(wide, x)) == 2 / 6
+    assert TrapRows().measure(handed(wide, x)) == 2 / 7
     with torch.no_grad():
-        wide[1].weight.add_(0.01 * noise(6, 400, seed=9))  # noise hides the traps: a check is no proof
+        wide[1].weight.add_(0.01 * noise(7, 400, seed=9))  # noise hides the traps: a check is no proof
     assert TrapRows().measure(handed(wide, x)) == 0
 
 
@@ -259,9 +260,9 @@ def test_d_snr_is_one_pictures_norm_over_the_sum_of_the_others() -> None:
 def test_d_snr_takes_the_layer_in_which_one_picture_outweighs_the_others_most() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Flatten(), nn.Linear(16, 8), nn.ReLU(), nn.Linear(8, 3))
-    with torch.no_grad():  # black pictures switch no unit of the first layer on, and have no part in its gradient
+    with torch.no_grad():  # a black picture has no part in the gradient of the first weight, and one in that of the second
         model[1].weight.abs_()
-        model[1].bias.zero_()
+        model[1].bias.fill_(1.0)
     x = torch.cat([torch.full((1, 1, 4, 4), 0.5), torch.zeros(1, 1, 4, 4)])
     assert DSnr().measure(handed(model, x)) > 1e3
 
