@@ -19,7 +19,7 @@ from leakage.engine.core import DoesNotApplyError, Handed, Observation, Protocol
 from leakage.engine.inspection import Inspection
 from leakage.engine.observe import ready
 from leakage.evaluation.play import Private
-from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.experiment import MAX_CHECKS, Assumptions, Experiment, Part
 from leakage.spec.fields import KINDS
 from leakage.workers.adapter import network, plugin
 from leakage.workers.generator_adapter import with_generator
@@ -73,7 +73,7 @@ def test_granted_labels_are_a_copy_and_the_only_thing_that_is_given_away(protoco
 def asked(server: str, *checks: str, clients: int = 1) -> Experiment:
     """Return an experiment with this server; the clients only report what their checks find."""
     sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": clients})} if clients > 1 else {}
-    settings = {**cheated(server), **sum_of, "checks": tuple(Part(id=id) for id in checks), "refuse": False}
+    settings = {**cheated(server), **sum_of, "checks": tuple(Part(id=id) for id in checks[:MAX_CHECKS]), "refuse": False}
     return Experiment(size=28, channels=1, **settings)
 
 
