@@ -247,7 +247,7 @@ def main() -> None:
     for sentence in findings:
         say(f"\n{sentence}")
     results_file.save(
-        draws=f"{given.draws} of each, with the seeds {', '.join(map(str, seeds))}; shares: 200 draws; noise: {given.noise_draws}",
+        draws=f"up to {given.draws} of each, with the seeds {', '.join(map(str, seeds))}; shares: 200 draws; noise: {given.noise_draws}",
         assumed={"brightness": "normal, with mean and deviation of public pictures", "law": {name: law(name) for name in DATA}},
         grey_psnr={name: grey_psnr(name) for name in DATA},
         published={"loki_demo": DEMO, "imprint": TEASER},
