@@ -92,7 +92,7 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
             if servers
             else []
         ),
-        *([("The phone's checks", every(lambda each: _checks(each, checks, known, short=short)))] if checks else []),
+        *([("The phone's checks", every(lambda each: _checks(each, checks, known)))] if checks else []),
         ("The round", every(lambda each: f"{'round ' if short else ''}{each.attacked_round} of {each.rounds}")),
         ("The labels", every(lambda each: f"{'labels ' if short else ''}{'granted' if each.assume.labels else 'found out'}")),
         ("BatchNorm statistics", every(lambda each: f"{'statistics ' if short else ''}{STATISTICS[each.assume.statistics].short}")),
@@ -195,9 +195,9 @@ def _pictures(experiments: Sequence[Experiment], *, short: bool) -> list[str]:
     return [" + ".join(_picture(picture) for picture in batch) for batch in batches]
 
 
-def _checks(experiment: Experiment, peers: Sequence[Part], known: Catalog, *, short: bool) -> str:
+def _checks(experiment: Experiment, peers: Sequence[Part], known: Catalog) -> str:
     """Describe what the phone checks of the received model, in the words that tell its checks from `peers`, and whether it refuses."""
-    words = ", ".join(part_words("check", part, peers, known, short=short) for part in experiment.checks)
+    words = ", ".join(part_words("check", part, peers, known, short=True) for part in experiment.checks)
     return (f"checks {words}" if experiment.refuse else f"checks {words}, and refuses nothing") if words else "no checks"
 
 
