@@ -59,10 +59,14 @@ def exact(value: Tensor) -> Tensor:
 
 def received(gradient: Params, name: str) -> Tensor:
     """Return the gradient of one parameter in float64 on the CPU; raise DoesNotApplyError if it is not finite."""
-    found = exact(gradient[name])
-    if not found.isfinite().all():
+    return exact(finite(gradient, name))
+
+
+def finite(gradient: Params, name: str) -> Tensor:
+    """Return the gradient of one parameter; raise DoesNotApplyError if it is not finite."""
+    if not gradient[name].isfinite().all():
         raise DoesNotApplyError(f"The gradient of {name} holds numbers that are not finite, so nothing can be read off.")
-    return found
+    return gradient[name]
 
 
 def rows_of(gradient: Params, name: str, threshold: float) -> tuple[Tensor, Tensor]:

@@ -156,11 +156,28 @@ def in_order(seen: Observation, pixels: Tensor, labels: Tensor) -> Tensor:
     """
     if len(pixels) == 1 or not readable(seen):
         return pixels
+    return pixels[labels_by_class(seen, pixels, labels, clients=1).argsort()]
+
+
+def labels_by_class(seen: Observation, pixels: Tensor, labels: Tensor, *, clients: int) -> Tensor:
+    """Return which of the labels (B,) each picture (B, n) has, as indices (B,), by the classes that the last layer's gradient gives them.
+
+    Args:
+        seen: what the attacker observed; its model has a linear last layer.
+        pixels: the pictures.
+        labels: the labels.
+        clients: the pictures and the labels are shared evenly by so many clients, in their order; a picture has a label of its client.
+
+    Raises:
+        DoesNotApplyError: the gradient of the last layer is not finite.
+    """
     received(seen.as_gradient(), last_layer(seen)[0])
     scores = class_scores(seen, as_pictures(seen, pixels))
     wanted = fractions_of(labels.cpu(), scores.shape[1]).to(scores)  # (B, K)
-    _, order = linear_sum_assignment(-(scores @ wanted.T).numpy())
-    return pixels[torch.as_tensor(order.argsort())]
+    costs = torch.full((len(pixels), len(labels)), torch.inf, dtype=scores.dtype)
+    for own in torch.arange(len(pixels)).tensor_split(clients):
+        costs[own[:, None], own] = -(scores[own] @ wanted[own].T)
+    return torch.as_tensor(linear_sum_assignment(costs.numpy())[1])
 
 
 def warning_of(reading: RowsFound, count: int, loss: float) -> str:

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from leakage.engine.arranged import Bins
-from leakage.engine.core import Server, param
 from leakage.servers._block import normal_edges, put_in_front
+from leakage.servers._brightness import SortsByBrightness
 from leakage.spec.words import too_large_block
 
 NAME = "imprint"  # of the block in the network
@@ -16,7 +16,7 @@ BELOW = -10.0  # lower edge of the first bin: darker than any picture
 
 
 @dataclass(frozen=True, kw_only=True)
-class Imprint(Server):
+class Imprint(SortsByBrightness):
     """Put relu(W x + b) in front of the network: K equal rows that average the n pixels of x, and biases -c_1 < ... < -c_K.
 
     Unit i is on for all pictures with a brightness above c_i, where c_i is the i/K quantile of the assumed law of brightness. So the
@@ -34,30 +34,17 @@ class Imprint(Server):
     plain = "The server adds a layer that sorts pictures by brightness; the layer's gradient gives single pictures away."
     hint = "Choose many pictures, or a sum over phones: the attack finds each picture that is alone in its bin. Then halve the bins."
     source = "https://arxiv.org/abs/2110.13057"
-    changes = "architecture"
-    reading = ("bins",)
-    widths = ("bins",)
-    granted = "How bright such pictures are", "a normal distribution with mean {mean:g} and standard deviation {deviation:g}"
-    presets = {"Handwritten digits: their brightness": {"mean": 0.1307, "deviation": 0.0435}}
-
-    bins: int = param(256, 2, 1024, "Bins into which pictures are sorted; with more bins, more pictures are alone in theirs.")
-    mean: float = param(0.4747, 0, 1, "The average brightness of such pictures, from 0 (black) to 1, as the server assumes it.")
-    deviation: float = param(0.1258, 0.001, 1, "How far their brightness varies (its standard deviation), as the server assumes it.")
-    gain: float = param(1.0, 1e-6, 1000, "How strongly the added layer acts on the network, divided by the number of bins.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         pixels = prod(image_shape)
         if words := too_large_block(self.short, pixels, self.bins):
             raise ValueError(words)
-        sort, mix = nn.Linear(pixels, self.bins), nn.Linear(self.bins, pixels)
+        sort = nn.Linear(pixels, self.bins)
         edges = [max(edge, BELOW) for edge in normal_edges(self.bins, self.mean, self.deviation)]
         with torch.no_grad():
             sort.weight.fill_(1 / pixels)
             sort.bias.copy_(-torch.tensor(edges))
-            mix.weight.fill_(self.gain / self.bins)
-            mix.bias.zero_()
-        picture = nn.Unflatten(1, image_shape)
-        return put_in_front(NAME, {"flat": nn.Flatten(), "sort": sort, "on": nn.ReLU(), "mix": mix, "picture": picture}, model)
+        return put_in_front(NAME, self.around(sort, nn.ReLU(), image_shape), model)
 
     def secret(self, model: nn.Module, members: int) -> Bins:
         return Bins(f"{NAME}.sort", cumulative=True)

@@ -176,6 +176,8 @@ class ServerDeclarations(Declarations):
     """In the text of such a model only convolutions that can hand on a picture may come before the first linear layer."""
     needs_model: str = ""
     """What pages say of a model that the server cannot change."""
+    own_maps: bool = False
+    """In front of that layer each client has maps of its own: one for each channel of its pictures, and one more."""
 
 
 class CheckDeclarations(Declarations):

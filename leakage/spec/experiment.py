@@ -218,8 +218,9 @@ class Experiment(Base):
         if self.server is None:
             return None
         entry, server = catalog.servers.get(self.server.id), with_defaults(catalog, "server", self.server)
+        shape, clients = (self.channels, self.size, self.size), clients_of(self.aggregation, catalog)
         for words in (
-            *server_refusals(entry, server.fields, rounds=self.rounds, pixels=self.channels * self.size**2),
+            *server_refusals(entry, server.fields, rounds=self.rounds, shape=shape, clients=clients),
             *changed_model_refusals(entry, catalog.models.get(model.id), model.fields, channels=self.channels),
         ):
             raise SpecError(words)

@@ -7,7 +7,7 @@ from typing import Any
 
 from leakage.networks.kept_pictures import keeps_pictures
 from leakage.spec.catalog import AttackEntry, DefenseEntry, ModelEntry, ServerEntry
-from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS, too_large_block
+from leakage.spec.words import MIXED, NO_LABELS, NO_STATISTICS, inputs_of_maps, too_large_block
 
 MAX_CLASSES = 10_000  # of a network; LFW, the data set with the most classes here, has 5,749 people
 CLASSES_OF = {"cifar100": 100, "faces": 40, "lfw": 5749}  # source of pictures -> its number of classes; the others have 10
@@ -131,21 +131,26 @@ def accomplice_refusals(source: str, label: int | None, *, shared: bool, classes
         yield f"{where} its class must be one of the model's {classes}, given was another. Choose a picture of the same source."
 
 
-def server_refusals(entry: ServerEntry, fields: Mapping[str, Any], *, rounds: int, pixels: int) -> Iterator[str]:
-    """Yield the reasons for which a server cannot be used with these rounds and pictures.
+def server_refusals(
+    entry: ServerEntry, fields: Mapping[str, Any], *, rounds: int, shape: tuple[int, int, int], clients: int
+) -> Iterator[str]:
+    """Yield the reasons for which a server cannot be used with these rounds, pictures and clients.
 
     Args:
         entry: the server.
         fields: its fields.
         rounds: the number of watched rounds.
-        pixels: the number of pixel values of one picture.
+        shape: (C, H, W) of one picture.
+        clients: the number of clients whose updates are added up.
 
     Yields:
         A sentence with the remedy for each reason.
     """
     if rounds < entry.rounds:
         yield f"rounds: {entry.short} needs at least {entry.rounds} watched rounds, given was {rounds}. Raise the number of rounds."
-    if entry.widths and (words := too_large_block(entry.short, pixels, prod(int(fields[name]) for name in entry.widths))):
+    units = prod(int(fields[name]) for name in entry.widths) if entry.widths else 0
+    inputs = inputs_of_maps(shape, clients) if entry.own_maps else 0
+    if words := too_large_block(entry.short, prod(shape), units, inputs=inputs):
         yield words
 
 

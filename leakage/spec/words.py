@@ -126,22 +126,33 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def too_large_block(name: str, pixels: int, units: int) -> str:
+def too_large_block(name: str, pixels: int, units: int, *, inputs: int = 0) -> str:
     """Return why the two layers that a server puts in front of a network are too large; "" if they are not.
 
     Args:
         name: the name of the server.
         pixels: the number of pixel values of one picture.
         units: the number of units of the first layer.
+        inputs: how many numbers enter the first layer; 0: the pixel values of one picture.
 
     >>> too_large_block("Imprint", 3072, 256)
     ''
     """
-    weights = 2 * pixels * units
-    if weights <= MAX_BLOCK:
+    each = pixels + (inputs or pixels)
+    if each * units <= MAX_BLOCK:
         return ""
     return (
-        f"server: the layers of {name} would have {weights / 1e6:,.1f} million weights with {units:,} units; allowed are "
-        f"{MAX_BLOCK / 1e6:.0f} million, which is {MAX_BLOCK // (2 * pixels):,} units for pictures of this size. Choose fewer bins or "
-        "smaller pictures."
+        f"server: the layers of {name} would have {each * units / 1e6:,.1f} million weights with {units:,} units; allowed are "
+        f"{MAX_BLOCK / 1e6:.0f} million, which is {MAX_BLOCK // each:,} units for pictures of this size"
+        f"{' and this number of phones' if inputs else ''}. Choose fewer bins{', fewer phones' if inputs else ''} or smaller pictures."
     )
+
+
+def inputs_of_maps(shape: tuple[int, int, int], clients: int) -> int:
+    """Return how many numbers enter a layer behind maps of each client: one map for each channel of a picture (C, H, W), and one more.
+
+    >>> inputs_of_maps((3, 32, 32), 8)
+    32768
+    """
+    channels, height, width = shape
+    return clients * (channels + 1) * height * width

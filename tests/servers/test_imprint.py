@@ -2,56 +2,25 @@
 
 import pytest
 import torch
-from small_problems import CATALOG, RELU, moments, observed, precision, smooth
-from torch import Tensor
+from brightness_bins import DEVIATION, LAW, MEAN, added_up, alone, batch, bins_between, found, seen_by, sorting
+from small_problems import CATALOG, RELU, observed, smooth
 
 import leakage
-from leakage.engine.core import Observation
 from leakage.servers._block import normal_edges
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
-from leakage.workers.adapter import observe
 
-MEAN, DEVIATION = 0.5, 0.15  # of the brightness of `smooth` pictures
-LAW = {"mean": MEAN, "deviation": DEVIATION}
+EDGES = [*normal_edges(16, MEAN, DEVIATION), float("inf")]
 
 
 def imprint(**fields: float) -> Part:
-    return Part(id="imprint", fields={"bins": 16, **LAW, **fields})
-
-
-def batch(size: int, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Return smooth pictures (size, 1, 8, 8) and labels 0 to 9 in turn, in float64."""
-    return smooth(size, seed=seed).double(), torch.arange(size) % 10
-
-
-def bins_of(x: Tensor, bins: int = 16) -> Tensor:
-    """Return the bin (B,) of each picture: the number of its brightness among the edges of the server."""
-    return torch.searchsorted(torch.tensor(normal_edges(bins, MEAN, DEVIATION), dtype=torch.float64), x.mean((1, 2, 3)), right=True) - 1
-
-
-def alone(x: Tensor, bins: int = 16) -> Tensor:
-    """Return which pictures (B,) are alone in their bins."""
-    of = bins_of(x, bins)
-    return torch.tensor([int((of == own).sum()) == 1 for own in of])
-
-
-def seen_by(x: Tensor, y: Tensor, *, by: Part | None = None, **settings: object) -> Observation:
-    """Return what the server sees of these pictures: an imprint unless another is given."""
-    with precision(torch.float64):
-        return observe(Experiment(model=RELU, server=by or imprint(), **settings), x, y)
-
-
-def found(seen: Observation, x: Tensor) -> Tensor:
-    """Return which pictures x (B,) are among the attack's pictures, to 1e-5 in every pixel."""
-    answer = moments(Part(id="bins"), seen)[-1].x.double()
-    return torch.tensor([bool(((answer - picture).abs().amax((1, 2, 3)) < 1e-5).any()) for picture in x])
+    return sorting("imprint", **fields)
 
 
 @pytest.mark.parametrize("size", [1, 4, 9, 20])
 def test_exactly_the_pictures_that_are_alone_in_their_bins_come_back(size: int) -> None:
     x, y = batch(size)
-    assert torch.equal(found(seen_by(x, y), x), alone(x))
-    assert size != 9 or 0 < int(alone(x).sum()) < 9  # some are alone, and some share a bin
+    assert torch.equal(found(seen_by(imprint(), x, y), x), alone(x, EDGES))
+    assert size != 9 or 0 < int(alone(x, EDGES).sum()) < 9  # some are alone, and some share a bin
 
 
 def test_a_picture_in_the_last_bin_comes_back_too_and_the_published_differencing_loses_it() -> None:
@@ -60,8 +29,8 @@ def test_a_picture_in_the_last_bin_comes_back_too_and_the_published_differencing
     wanted = [middles[number] for number in (1, 4, 7, 10, 13, 15)]
     x, y = batch(6)
     x = torch.stack([(picture - picture.mean()) * 0.05 + brightness for picture, brightness in zip(x, wanted, strict=True)])
-    assert bins_of(x).tolist() == [1, 4, 7, 10, 13, 15]
-    seen = seen_by(x, y)
+    assert bins_between(x, EDGES).tolist() == [1, 4, 7, 10, 13, 15]
+    seen = seen_by(imprint(), x, y)
     assert found(seen, x).sum() == 6
     rows, d = seen.as_gradient()["imprint.sort.weight"], seen.as_gradient()["imprint.sort.bias"]
     published = (rows[1:] - rows[:-1]) / (d[1:] - d[:-1]).unsqueeze(1)  # row i - 1 from row i, and no row after the last
@@ -71,8 +40,7 @@ def test_a_picture_in_the_last_bin_comes_back_too_and_the_published_differencing
 
 def test_a_sum_over_phones_gives_the_same_pictures_as_one_phone_with_all_of_them() -> None:
     x, y = batch(8)
-    sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": 4})}
-    assert torch.equal(found(seen_by(x, y, **sum_of), x), found(seen_by(x, y), x))
+    assert torch.equal(found(seen_by(imprint(), x, y, **added_up(4)), x), found(seen_by(imprint(), x, y), x))
 
 
 def test_a_server_adds_what_it_claims_and_leaves_all_other_parameters_alone() -> None:
@@ -116,7 +84,7 @@ def test_the_python_interface_takes_a_server_and_uses_the_attack_that_reads_it()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     result = leakage.attack(model, x, y, server=leakage.plugin("imprint", bins=16, **LAW))
     exact = [bool(((result.reconstruction.double() - picture).abs().amax((1, 2, 3)) < 1e-5).any()) for picture in x]
-    assert exact == alone(x).tolist()
+    assert exact == alone(x, EDGES).tolist()
     assert all(torch.equal(model.state_dict()[name], value) for name, value in before.items())
     seen = leakage.observe(model, x, y, server="imprint")
     assert seen.secret.layer == "imprint.sort"
@@ -135,5 +103,5 @@ def test_a_naive_attacker_reads_the_bins_of_fedavg_as_of_one_step() -> None:
     x, y = batch(4)
     one = {"protocol": Part(id="fedavg", fields={"epochs": 1})}
     for adaptive in (True, False):
-        seen = seen_by(x, y, **one, assume=Assumptions(adaptive=adaptive))
-        assert torch.equal(found(seen, x), alone(x))
+        seen = seen_by(imprint(), x, y, **one, assume=Assumptions(adaptive=adaptive))
+        assert torch.equal(found(seen, x), alone(x, EDGES))
