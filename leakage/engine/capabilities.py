@@ -15,12 +15,14 @@ class Capabilities:
         rewritten: whether the model holds operations that torch differentiates only once or only sparsely; they are computed by other
             formulas
         fixed: the reason why the model cannot be computed with other weights; empty where it can
+        image_shape: (C, H, W) of the pictures of a client; () where that is not decided yet
     """
 
     vectorised: bool = True
     channels_last: bool = True
     rewritten: bool = False
     fixed: str = ""
+    image_shape: tuple[int, ...] = ()
 
 
 def capabilities_of(model: nn.Module) -> Capabilities:

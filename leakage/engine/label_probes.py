@@ -65,13 +65,25 @@ def probe_pictures(seen: Observation) -> Tensor:
 
 
 def varied_pictures(seen: Observation) -> Tensor:
-    """Return random pictures (P, C, H, W) that vary in brightness, color, contrast and sharpness as photographs do; the same at each call.
+    """Return the pictures of `draw_varied_pictures` for the observed model, P as in `probe_pictures`; the same at each call."""
+    return draw_varied_pictures(_number(seen), seen.batch.image_shape).to(seen.device, seen.dtype)
+
+
+def draw_varied_pictures(number: int, image_shape: tuple[int, int, int]) -> Tensor:
+    """Return random pictures that vary in brightness, color, contrast and sharpness as photographs do; the same at each call.
 
     Noise on grids of 2, 4, 8 and 16 squares is enlarged and summed, with less weight for smaller squares, as the spectrum of photographs
     falls with frequency. The sum gets a standard deviation drawn from [0.05, 0.35] and a brightness drawn from [0.15, 0.85].
+
+    Args:
+        number: P, the number of pictures.
+        image_shape: (C, H, W) of one.
+
+    Returns:
+        Pictures (P, C, H, W) in [0, 1], on the CPU.
     """
-    channels, height, width = seen.batch.image_shape
-    number, rng = _number(seen), generator(0, "varied label probes")
+    channels, height, width = image_shape
+    rng = generator(0, "varied label probes")
     total = torch.zeros((number, channels, height, width))
     for grid in (2, 4, 8, 16):
         weight = torch.rand((number, 1, 1, 1), generator=rng) / grid**0.5
@@ -80,7 +92,7 @@ def varied_pictures(seen: Observation) -> Tensor:
     total = total / total.flatten(1).std(1, correction=0).clamp(min=1e-6).view(-1, 1, 1, 1)
     light = 0.15 + 0.7 * torch.rand((number, 1, 1, 1), generator=rng) + 0.1 * torch.randn((number, channels, 1, 1), generator=rng)
     contrast = 0.05 + 0.3 * torch.rand((number, 1, 1, 1), generator=rng)
-    return (light + contrast * total).clamp(0, 1).to(seen.device, seen.dtype)
+    return (light + contrast * total).clamp(0, 1)
 
 
 def _number(seen: Observation) -> int:

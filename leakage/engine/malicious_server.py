@@ -87,13 +87,17 @@ class Server(Plugin, ServerDeclarations):
         """
         return None
 
-    def isolate(self, seen: Observation) -> Observation:
+    def isolate(self, seen: Observation, members: int) -> Observation:
         """Return an observation of fewer pictures that the server's change has separated, on which a search can be run.
 
         Args:
             seen: the observation of all pictures.
+            members: the number of clients whose updates are added up.
 
         Returns:
-            `seen` itself by default.
+            `seen` itself by default. An observation of other pictures says in `isolated` which they are.
+
+        Raises:
+            DoesNotApplyError: no picture was separated; the message says what would help.
         """
         return seen

@@ -208,6 +208,7 @@ class Observation:
         granted: what the experiment gives to the attacker beyond that
         knowledge: what the attacker knows of the protections
         secret: what a server that changes the model has built into it; None for an honest server
+        isolated: in words which pictures of the batch these are, where a server has separated them from the others; empty: all pictures
     """
 
     model: nn.Module
@@ -217,6 +218,7 @@ class Observation:
     granted: Granted = field(default_factory=Granted)
     knowledge: ProtectionKnowledge = field(default_factory=ProtectionKnowledge)
     secret: Bins | None = None
+    isolated: str = ""
 
     @property
     def update(self) -> Params:

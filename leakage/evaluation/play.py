@@ -20,6 +20,7 @@ from leakage.engine.observe import inspection_of, observe, ready
 from leakage.engine.stopping import StoppedError
 from leakage.evaluation import metrics
 from leakage.evaluation.baselines import Baselines
+from leakage.evaluation.isolated_search import run_attack
 from leakage.evaluation.received import describe
 from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
@@ -192,7 +193,7 @@ def play(prepared: PreparedAttack, *, should_stop: Callable[[], bool] = lambda: 
         should_stop: called at every step; the run ends early when it returns True.
         per_second: the largest number of Frames per second.
     """
-    snapshots = prepared.attack.run(prepared.seen, generator(prepared.federation.seed, "attack"))
+    snapshots = run_attack(prepared.attack, prepared.federation, prepared.seen, generator(prepared.federation.seed, "attack"))
     yield from run_exactly(_frames(snapshots, FrameLimiter(prepared.referee(), per_second, FRACTION), should_stop))
 
 

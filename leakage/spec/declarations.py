@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 # How a model is built: its last layer with weights is linear ("linear"), and follows other layers in a sequence ("sequence").
 Structure: TypeAlias = Literal["linear", "sequence"]
+LastLayer: TypeAlias = Literal["any", "linear", "bias"]  # what a server needs at the end of a network
 Changes: TypeAlias = Literal["parameters", "architecture"]  # what a server changes of the model that it hands out
 
 
@@ -178,6 +179,18 @@ class ServerDeclarations(Declarations):
     """What pages say of a model that the server cannot change."""
     own_maps: bool = False
     """In front of that layer each client has maps of its own: one for each channel of its pictures, and one more."""
+    last_layer: LastLayer = "any"
+    """What the server needs as the last layer: a linear layer ("linear"), also with a bias and one output for each class ("bias")."""
+    classes: tuple[str, ...] = ()
+    """The fields that name a class of the network, as a number from 0."""
+    separates: bool = False
+    """The server separates pictures of a batch, so BatchNorm must use its stored statistics."""
+    one_step: bool = False
+    """The server needs clients that take a single local step."""
+    clients: int = 1
+    """How many clients must be added up at least."""
+    client_field: str = ""
+    """The field that names a client, as a number from 1. Empty: there is none."""
 
 
 class CheckDeclarations(Declarations):

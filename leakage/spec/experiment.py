@@ -25,6 +25,7 @@ from leakage.spec.refusals import (
     refusals,
     server_refusals,
 )
+from leakage.spec.server_fit import Clients, client_refusals, last_layer_refusals
 from leakage.spec.syntax import SYNTAXES
 
 MAX_BATCH = 128
@@ -214,14 +215,19 @@ class Experiment(Base):
             raise SpecError(words)
 
     def _resolve_server(self, model: Part, catalog: Catalog) -> Part | None:
-        """Return the server with the defaults of its fields; raise SpecError if (resolved) model, pictures or rounds do not suit it."""
+        """Return the server with the defaults of its fields; raise SpecError if the setting or the (resolved) model does not suit it."""
         if self.server is None:
             return None
         entry, server = catalog.servers.get(self.server.id), with_defaults(catalog, "server", self.server)
-        shape, clients = (self.channels, self.size, self.size), clients_of(self.aggregation, catalog)
+        shape = (self.channels, self.size, self.size)
+        members, protocol = clients_of(self.aggregation, catalog), catalog.protocols.get(self.protocol.id).resolve(self.protocol.fields)
+        clients = Clients.of(members, len(self.pictures), protocol, batch_statistics=self.batch_norm == "batch")
+        outputs = self.num_classes if self.task == "classes" else 1
         for words in (
-            *server_refusals(entry, server.fields, rounds=self.rounds, shape=shape, clients=clients),
+            *server_refusals(entry, server.fields, rounds=self.rounds, shape=shape, clients=members),
             *changed_model_refusals(entry, catalog.models.get(model.id), model.fields, channels=self.channels),
+            *last_layer_refusals(entry, server.fields, catalog.models.get(model.id), model.fields, outputs=outputs),
+            *client_refusals(entry, server.fields, model.fields, clients),
         ):
             raise SpecError(words)
         return server

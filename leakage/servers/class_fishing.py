@@ -1,0 +1,76 @@
+"""Fishing by class: the last layer is set so that the body's gradient comes from the pictures of one class alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from leakage.engine.core import Observation, Params, Round, Server, param
+from leakage.engine.inapplicable import DoesNotApplyError
+from leakage.servers._fishing import Catch, separable, separated
+from leakage.servers._last_layer import check_last_layer, last_layer_of
+from leakage.spec.words import counted
+
+NOTHING = "{} looked for pictures of class {}, and the gradient shows none. Choose the class of one of the pictures."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassFishing(Server):
+    """Set the last layer to w_t = (r, ..., r) and b_t = 0 for the class t, and to w_c = 0 and b_c = b for all other classes c.
+
+    If b is large, each picture is predicted to be of each other class with probability 1 / (K - 1), and of class t with probability 0. The
+    gradient that enters the body is sum_c w_c (p_c - [y = c]): -w_t for pictures of class t and 0 for all others. So the body's gradient of
+    B pictures is n_t / B times that of the n_t pictures of class t alone. The bias gradient of class t is -n_t / B, which counts them.
+
+    `isolate` divides by n_t / B. The gradient that the n_t pictures alone would give the last layer follows from its row t: row c is
+    -1 / (K - 1) times row t. A search then runs on n_t pictures with known labels, and compares of the last layer row t alone.
+    After several local steps the other rows are no longer 0, so that the update separates the class approximately. A protection that
+    changes the size of the update changes the count too; at least one picture is assumed.
+    Source: Wen et al. 2022, section 3.2. Unlike the authors' code, r is 0.01 and not 0.5: then the features in row t count as much as the
+    body's gradient, and a search with as many steps finds a better picture.
+    """
+
+    title = "Silences all classes but one (class fishing)"
+    short = "Class fishing"
+    plain = "The server sets the last layer so that the pictures of one class alone leave a trace in the other layers."
+    hint = "Choose many pictures, one of them alone in its class, such as the cat: a search then works as on this picture alone."
+    source = "https://arxiv.org/abs/2202.00580"
+    last_layer = "bias"
+    classes = ("target",)
+    separates = True
+
+    target: int = param(1, 0, 9999, "The class that the server looks for, as a number from 0.")
+    row: float = param(0.01, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")
+    bias: float = param(1000, 1, 1e9, "The bias of all other classes; it must exceed the row's weight times the sum of the features.")
+
+    def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
+        check_last_layer(self, model, image_shape, classes=(self.target,), bias=True)
+        return model
+
+    def hand_out(self, model: nn.Module, weights: Params, history: Sequence[Round], rng: torch.Generator) -> Params:
+        layer = last_layer_of(model)
+        assert layer.bias
+        weight, bias = torch.zeros_like(weights[layer.weight]), torch.full_like(weights[layer.bias], self.bias)
+        with torch.no_grad():
+            weight[self.target], bias[self.target] = self.row, 0
+        return {**weights, layer.weight: weight, layer.bias: bias}
+
+    def isolate(self, seen: Observation, members: int) -> Observation:
+        layer, size = last_layer_of(seen.model), seen.batch.size
+        if layer.bias is None or not separable(seen, layer, self.short):
+            return seen
+        gradient = {name: g for name, g in seen.as_gradient().items() if name in seen.received.weights}
+        if not any(bool(g.any()) for name, g in gradient.items() if name not in (layer.weight, layer.bias)):
+            raise DoesNotApplyError(NOTHING.format(self.short, self.target))
+        count = min(max(round(-size * float(gradient[layer.bias][self.target])), 1), size)
+        alone = {name: g * (size / count) for name, g in gradient.items()}
+        others = -1 / (len(alone[layer.bias]) - 1)
+        row = alone[layer.weight][self.target].clone()
+        alone[layer.weight] = (others * row).expand_as(alone[layer.weight]).clone()
+        alone[layer.weight][self.target] = row
+        alone[layer.bias] = torch.full_like(alone[layer.bias], -others)
+        alone[layer.bias][self.target] = -1
+        labels = torch.full((count,), self.target, device=seen.device)
+        words = f"{counted(count, 'picture')} of class {self.target}, counted by the gradient of the last bias, of {size}"
+        return separated(seen, seen.model, layer, Catch(alone, labels, self.target, size / count, size / count, words))
