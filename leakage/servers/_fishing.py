@@ -22,45 +22,59 @@ MIXED = (
 
 
 class Catch(NamedTuple):
-    """What a server has fished from the gradient of a batch.
+    """What a server has fished from the gradient of a batch: the gradient of <v, f>, averaged over pictures with features f.
 
     Args:
-        gradient: the average gradient of the separated pictures, by parameter
-        labels: their labels (n,)
-        row: the row of the last layer whose gradient shows something of them; the other rows do not count when gradients are compared
-        scale: the factor by which the errors of a gradient were multiplied
-        row_scale: the same for the row
+        body: that gradient, by parameter, without the last layer
+        features: the mean of f, (D,): what enters the last layer
+        direction: v, (D,)
+        target: the class whose row of the last layer was used
+        labels: the labels of the pictures (n,), as far as the server knows them
+        scale: by how much larger the errors of `body` are than those of the received gradient
+        feature_scale: the same for `features`
         words: which pictures they are
     """
 
-    gradient: Params
+    body: Params
+    features: Tensor
+    direction: Tensor
+    target: int
     labels: Tensor
-    row: int
     scale: float
-    row_scale: float
+    feature_scale: float
     words: str
 
 
-def separated(seen: Observation, model: nn.Module, layer: LogitLayer, catch: Catch) -> Observation:
-    """Return the observation of separated pictures: as if a client with these pictures alone had sent the gradient of one step.
+def separated(seen: Observation, layer: LogitLayer, catch: Catch) -> Observation:
+    """Return the observation of separated pictures: as if a client with these pictures alone had sent one gradient.
+
+    The client's loss is <s v, f>, with s such that the gradients of the body and of the row in the last layer, which is f, have the same
+    norm: then both count in a search. Of the last layer only this row is compared.
 
     Args:
         seen: the observation of all pictures.
-        model: the network whose gradient was fished.
-        layer: its last layer.
+        layer: the last layer.
         catch: what was fished.
     """
+    length = float(torch.stack([g.norm() for g in catch.body.values()]).norm())
+    factor = float(catch.features.norm()) / length or 1.0
+    model = _network(seen, layer, catch.target, factor * catch.direction)
+    last = {name: torch.zeros_like(seen.received.weights[name]) for name in (layer.weight, layer.bias) if name}
+    row = {name: value.clone() for name, value in last.items()}
+    row[layer.weight][catch.target] = catch.features
+    if layer.bias:
+        row[layer.bias][catch.target] = 1
     one_client = Federation.of(load("protocol", "fedsgd")(), (), ThreatModel(labels=True), seed=0)
     batch = Batch(len(catch.labels), seen.batch.image_shape, seen.batch.num_classes)
-    alone = received(model, catch.gradient, one_client, batch, labels=catch.labels)
-    last = {name: torch.zeros_like(catch.gradient[name]) for name in (layer.weight, layer.bias) if name}
-    last[layer.weight][catch.row] = seen.knowledge.entry_weights.get(layer.weight, torch.ones_like(last[layer.weight]))[catch.row]
-    scales = dict.fromkeys(catch.gradient, catch.scale) | {layer.weight: catch.row_scale}
-    errors = seen.knowledge.errors
+    gradient = {name: factor * g for name, g in catch.body.items()} | row
+    alone = received(model, gradient, one_client, batch, labels=catch.labels)
+    known, errors = seen.knowledge.entry_weights, seen.knowledge.errors
+    last[layer.weight][catch.target] = known[layer.weight][catch.target] if layer.weight in known else 1
+    scales = dict.fromkeys(catch.body, factor * catch.scale) | {layer.weight: catch.feature_scale}
     knowledge = replace(
         alone.knowledge,
         adaptive=seen.knowledge.adaptive,
-        entry_weights={**seen.knowledge.entry_weights, **last},
+        entry_weights={**known, **last},
         errors=errors and {name: error * scales[name] ** 2 for name, error in errors.items() if name in scales},
     )
     return replace(alone, granted=replace(seen.granted, labels=catch.labels), knowledge=knowledge, isolated=catch.words)
@@ -76,20 +90,13 @@ def separable(seen: Observation, layer: LogitLayer, name: str) -> bool:
     return {layer.weight, layer.bias} <= set(seen.update) and not seen.knowledge.latents
 
 
-def network_of_feature(seen: Observation, layer: LogitLayer, target: int, feature: int) -> nn.Module:
-    """Return a copy of the network whose loss is the mean of one feature, the input number `feature` of the last layer.
-
-    Args:
-        seen: the observation; its network is copied.
-        layer: the last layer, which gets the row of one feature, and no bias.
-        target: the class whose logit is the feature.
-        feature: the number of the feature.
-    """
+def _network(seen: Observation, layer: LogitLayer, target: int, direction: Tensor) -> nn.Module:
+    """Return a copy of the network whose loss is the mean of <direction, f> over its pictures, with the inputs f of the last layer."""
     model = deepcopy(seen.model)
     with torch.no_grad():
         for name, value in model.named_parameters():
             if name in (layer.weight, layer.bias):
                 value.zero_()
-        model.get_parameter(layer.weight)[target, feature] = 1
-    set_loss(model, CustomLoss(lambda logits, _: logits[:, target].mean(), f"the mean of feature {feature}"))
+        model.get_parameter(layer.weight)[target] = direction
+    set_loss(model, CustomLoss(lambda logits, _: logits[:, target].mean(), "the mean of what was fished"))
     return model

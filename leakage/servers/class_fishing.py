@@ -23,12 +23,11 @@ class ClassFishing(Server):
     gradient that enters the body is sum_c w_c (p_c - [y = c]): -w_t for pictures of class t and 0 for all others. So the body's gradient of
     B pictures is n_t / B times that of the n_t pictures of class t alone. The bias gradient of class t is -n_t / B, which counts them.
 
-    `isolate` divides by n_t / B. The gradient that the n_t pictures alone would give the last layer follows from its row t: row c is
-    -1 / (K - 1) times row t. A search then runs on n_t pictures with known labels, and compares of the last layer row t alone.
+    `isolate` divides by n_t / B. The row t of the last layer has the gradient -n_t / B times the mean features f of these pictures. A
+    search then runs on n_t pictures with known labels, on the loss -<w_t, f>, and compares the features too.
     After several local steps the other rows are no longer 0, so that the update separates the class approximately. A protection that
     changes the size of the update changes the count too; at least one picture is assumed.
-    Source: Wen et al. 2022, section 3.2. Unlike the authors' code, r is 0.01 and not 0.5: then the features in row t count as much as the
-    body's gradient, and a search with as many steps finds a better picture.
+    Source: Wen et al. 2022, section 3.2; the constants are those of the authors' code.
     """
 
     title = "Silences all classes but one (class fishing)"
@@ -41,7 +40,7 @@ class ClassFishing(Server):
     separates = True
 
     target: int = param(1, 0, 9999, "The class that the server looks for, as a number from 0.")
-    row: float = param(0.01, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")
+    row: float = param(0.5, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")
     bias: float = param(1000, 1, 1e9, "The bias of all other classes; it must exceed the row's weight times the sum of the features.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
@@ -61,16 +60,15 @@ class ClassFishing(Server):
         if layer.bias is None or not separable(seen, layer, self.short):
             return seen
         gradient = {name: g for name, g in seen.as_gradient().items() if name in seen.received.weights}
-        if not any(bool(g.any()) for name, g in gradient.items() if name not in (layer.weight, layer.bias)):
+        body = {name: g for name, g in gradient.items() if name not in (layer.weight, layer.bias)}
+        if not any(bool(g.any()) for g in body.values()):
             raise DoesNotApplyError(NOTHING.format(self.short, self.target))
         count = min(max(round(-size * float(gradient[layer.bias][self.target])), 1), size)
-        alone = {name: g * (size / count) for name, g in gradient.items()}
-        others = -1 / (len(alone[layer.bias]) - 1)
-        row = alone[layer.weight][self.target].clone()
-        alone[layer.weight] = (others * row).expand_as(alone[layer.weight]).clone()
-        alone[layer.weight][self.target] = row
-        alone[layer.bias] = torch.full_like(alone[layer.bias], -others)
-        alone[layer.bias][self.target] = -1
+        scale = size / count
+        features = -scale * gradient[layer.weight][self.target]
         labels = torch.full((count,), self.target, device=seen.device)
         words = f"{counted(count, 'picture')} of class {self.target}, counted by the gradient of the last bias, of {size}"
-        return separated(seen, seen.model, layer, Catch(alone, labels, self.target, size / count, size / count, words))
+        alone = {name: scale * g for name, g in body.items()}
+        return separated(
+            seen, layer, Catch(alone, features, torch.full_like(features, -self.row), self.target, labels, scale, scale, words)
+        )

@@ -13,7 +13,7 @@ from leakage.engine.capabilities import capabilities_of
 from leakage.engine.core import Observation, Params, Round, Server, param
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.logit_layer import LogitLayer
-from leakage.servers._fishing import Catch, network_of_feature, separable, separated
+from leakage.servers._fishing import Catch, separable, separated
 from leakage.servers._last_layer import check_last_layer, features_of, last_layer_of
 from leakage.spec.words import counted
 
@@ -45,9 +45,10 @@ class FeatureFishing(Server):
     further round divides the smallest group of at least two pictures in the middle of its interval. A picture at the distance d from a
     threshold is separated up to exp(-A d), so A must be about 60 / d.
 
-    `isolate` returns the observation of one picture, with the gradient df_j / d body, and a network whose loss is f_j. The row t of the
-    last layer gives all features of this picture, dG_w / dG_b, which a search compares too. The class of the picture does not show; the
-    target class stands in its place. After several local steps the thresholds have moved, so that nothing is separated.
+    `isolate` returns the observation of one picture, with the gradient df_j / d body, and a network whose loss is f_j, both times one
+    number. The row t of the last layer gives all features of this picture, dG_w / dG_b, which a search compares too. The class of the
+    picture does not show; the target class stands in its place. After several local steps the thresholds have moved, so that nothing is
+    separated.
     Source: Wen et al. 2022, section 3.3. Unlike the paper: the difference of two rounds in place of one cut-off, so that a picture is
     separated in a batch of any size, and no public statistics of f_j are needed.
     """
@@ -135,27 +136,22 @@ class FeatureFishing(Server):
             smallest = min((count for count in counts if count > 1), default=0.0)
             raise DoesNotApplyError(NOT_ALONE.format(self.short, counted(len(history), "round"), smallest))
         row = seen.received.weights[layer.weight][self.target].detach()
-        feature, scale = int(row.argmax()), size / self.sharpness
-        alone = {
-            name: scale * (gradients[best][name] - gradients[best + 1][name]) for name in gradients[best] if name in seen.received.weights
-        }
-        alone |= self._last_gradient(alone, layer)
-        model = network_of_feature(seen, layer, self.target, feature)
-        labels = torch.tensor([self.target], device=seen.device)
+        changes = {name: gradients[best][name] - gradients[best + 1][name] for name in gradients[best] if name in seen.received.weights}
+        features = changes.pop(layer.weight)[self.target] / changes.pop(layer.bias)[self.target]
+        scale = size / self.sharpness
         span = f"{line[best][0]:.4g} and {line[best + 1][0]:.4g}"
-        words = (
-            f"the picture of {size} with feature {feature} between {span}, after {counted(len(history), 'round')}; its class does not show"
+        named = f"feature {int(row.argmax())} between {span}, after {counted(len(history), 'round')}"
+        catch = Catch(
+            body={name: scale * change for name, change in changes.items()},
+            features=features,
+            direction=row / self.sharpness,
+            target=self.target,
+            labels=torch.tensor([self.target], device=seen.device),
+            scale=2**0.5 * scale,
+            feature_scale=2**0.5 * size,
+            words=f"the picture of {size} with {named}; its class does not show",
         )
-        catch = Catch(alone, labels, self.target, 2**0.5 * scale, 2**0.5 * size, words)
-        return separated(seen, model, layer, catch)
-
-    def _last_gradient(self, alone: Params, layer: LogitLayer) -> Params:
-        """Return the gradient of f_j by the last layer: row t of the weight is all features, the bias of class t gets 1, all else 0."""
-        assert layer.bias
-        weight, bias = torch.zeros_like(alone[layer.weight]), torch.zeros_like(alone[layer.bias])
-        weight[self.target] = alone[layer.weight][self.target] / alone[layer.bias][self.target]
-        bias[self.target] = 1
-        return {layer.weight: weight, layer.bias: bias}
+        return separated(seen, layer, catch)
 
     def _asked(self, layer: LogitLayer, seen: Round) -> Asked:
         """Return the threshold of an earlier round, read from the weights that were handed out, and its bias gradient."""

@@ -70,7 +70,8 @@ def test_replaying_the_truth_gives_the_update(cheating: str, sent: dict[str, Par
 @CHEATING
 def test_a_search_gets_an_observation_of_at_most_as_many_pictures(cheating: str) -> None:
     seen = observe(Experiment(**cheated(cheating)), smooth(6), LABELS)
-    left = plugin("server", Part(id=cheating)).isolate(seen)
+    setting = federation(Experiment(**cheated(cheating)))
+    left = setting.server.isolate(seen, setting.aggregation.members)
     assert 1 <= left.batch.size <= seen.batch.size
     assert left.batch.image_shape == seen.batch.image_shape
     assert set(left.gradient(smooth(left.batch.size, seed=2), LABELS[: left.batch.size])) == set(left.as_gradient())

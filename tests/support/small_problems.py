@@ -36,6 +36,8 @@ KEEPING = Part(
 )  # its convolutions keep the size of a picture
 CHEATED: dict[str, dict[str, object]] = {  # servers to which another network, another protocol or other fields belong than `cheated` gives
     "identity_kernels": {"model": KEEPING},
+    "feature_fishing": {"rounds": 12, "attacked_round": 12},
+    "inconsistent": {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})},
 }
 FITTING = {"fedkl": Part(id="resnet", fields={"kind": "resnet20-4", "width": 4})}  # needs BatchNorm
 LIGHT = {"vgg16": {"units": 16}}  # what a model too large for a test is made with
@@ -67,6 +69,15 @@ def smooth(batch: int = 1, channels: int = 1, side: int = 8, seed: int = 0) -> t
     """Return random pictures (B, C, side, side) in [0, 1] without fine detail: 3x3 noise, enlarged."""
     noise = torch.rand((batch, channels, 3, 3), generator=torch.Generator().manual_seed(seed), dtype=torch.float32)
     return F.interpolate(noise, size=(side, side), mode="bilinear", align_corners=True).to(torch.get_default_dtype())
+
+
+def few_units(units: int) -> nn.Module:
+    """Return a network of one sigmoid layer for grey pictures of 8 x 8 and ten classes; its gradient has 75 numbers a unit, and 10."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, units), nn.Sigmoid(), nn.Linear(units, 10))
+    with torch.no_grad():
+        for number, value in enumerate(model.parameters()):
+            value.copy_(torch.rand(value.shape, generator=torch.Generator().manual_seed(number)) - 0.5)
+    return model
 
 
 def light(name: str) -> Part:

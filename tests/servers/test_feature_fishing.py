@@ -1,0 +1,112 @@
+"""Fishing by a feature: the difference of two rounds is the gradient of one picture's feature, as exactly as the gap allows."""
+
+import pytest
+import torch
+from small_problems import precision, relative, smooth
+from torch import nn
+
+from leakage.data.images import read
+from leakage.engine.client import gradient_client, weights_of
+from leakage.engine.core import DoesNotApplyError, Observation, Params
+from leakage.engine.logit_layer import LogitLayer
+from leakage.servers.feature_fishing import Asked, FeatureFishing
+from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import observe, plugin
+
+LAYER = LogitLayer("7.weight", "7.bias", plain=True)
+Y = torch.tensor([3, 1, 0, 3, 5, 2, 3, 7])
+FISHING = Part(id="feature_fishing")
+
+
+def seen_by(rounds: int, **settings: object) -> Observation:
+    with precision(torch.float64):
+        x = smooth(len(Y), channels=3, side=28, seed=1).double()
+        return observe(Experiment(**{"model": Part(id="lenet"), "server": FISHING, "rounds": rounds} | settings), x, Y)
+
+
+def body(update: Params) -> Params:
+    return {name: value for name, value in update.items() if not name.startswith(("7.", "linear."))}
+
+
+def test_after_some_rounds_one_picture_is_left() -> None:
+    seen = seen_by(10)
+    left = plugin("server", FISHING).isolate(seen, 1)
+    x = smooth(len(Y), channels=3, side=28, seed=1).double()
+    errors = [relative(left.gradient(picture[None], Y[:1]), left.as_gradient()) for picture in x]
+    assert sorted(errors)[0] < 1e-9
+    assert sorted(errors)[1] > 1e-3
+    assert left.batch.size == 1
+    assert "its class does not show" in left.isolated
+    with pytest.raises(DoesNotApplyError, match="has watched 2 rounds, and between two of its thresholds there is no single picture yet"):
+        plugin("server", FISHING).isolate(seen_by(2), 1)
+
+
+def test_in_a_sum_over_phones_the_same_picture_is_left() -> None:
+    sum_of = {"aggregation": Part(id="secure_aggregation", fields={"clients": 4})}
+    left, one = (plugin("server", FISHING).isolate(seen, members) for seen, members in ((seen_by(10, **sum_of), 4), (seen_by(10), 1)))
+    assert left.isolated == one.isolated
+    assert relative(left.as_gradient(), one.as_gradient()) < 1e-8
+
+
+def test_the_smallest_group_of_several_is_divided_in_the_middle() -> None:
+    fishing, ends = FeatureFishing(), (0.0, 1.0)
+    assert [fishing.next_threshold([], ends, 8), fishing.next_threshold([Asked(0.0, 1.0)], ends, 8)] == [0.0, 1.0]
+    asked = [Asked(0.0, 1.0), Asked(1.0, 0.0)]  # 8 pictures between 0 and 1
+    assert fishing.next_threshold(asked, ends, 8) == 0.5
+    asked.append(Asked(0.5, 0.25))  # 6 below, 2 above
+    assert fishing.next_threshold(asked, ends, 8) == 0.75
+    asked.append(Asked(0.75, 0.125))  # 1 and 1 above: the 6 are next
+    assert fishing.next_threshold(asked, ends, 8) == 0.25
+
+
+def lenet() -> nn.Sequential:
+    """Return LeNet with weights U(-0.5, 0.5) of seed 0, drawn in float64 as for the published figures of the specification."""
+    torch.manual_seed(0)
+    layers = (nn.Conv2d(3, 12, 5, 2, 2), nn.Conv2d(12, 12, 5, 2, 2), nn.Conv2d(12, 12, 5, 1, 2))
+    model = nn.Sequential(*(part for layer in layers for part in (layer, nn.Sigmoid())), nn.Flatten(), nn.Linear(768, 10)).double()
+    for value in model.parameters():
+        nn.init.uniform_(value, -0.5, 0.5)
+    return model
+
+
+MEASURED = {1e3: (4e-6, 8e-2, 1e-1), 1e4: (4e-6, 7e-6, 1e-2), 1e5: (6e-6, 6e-6, 6e-6)}  # A -> the error at gaps of 0.03, 0.002 and 0.0007
+
+
+@pytest.mark.parametrize("sharpness", MEASURED)
+def test_the_error_follows_from_the_gap_and_the_sharpness(sharpness: float) -> None:
+    try:
+        pictures = [torch.from_numpy(read("cifar10", str(number), 32, 3).copy()) for number in range(64)]
+    except (OSError, KeyError, ValueError):
+        pytest.skip("CIFAR-10 is not here.")
+    x, model = torch.stack(pictures).permute(0, 3, 1, 2).float() / 255, lenet().float()
+    y = torch.arange(64) % 10
+    features = model[:7](x).detach()
+    number = int(features.std(0).argmax())
+    order = features[:, number].argsort()
+    line = features[order, number]
+    gaps = line.diff()
+    places = sorted(range(1, 63), key=lambda place: -float(min(gaps[place - 1], gaps[place])))
+    fishing, base, send = FeatureFishing(sharpness=sharpness, feature=number), weights_of(model), gradient_client(model)
+    for place, expected in zip((places[0], places[30], places[55]), MEASURED[sharpness], strict=True):
+        sent = []
+        for threshold in (float(line[place - 1] + line[place]) / 2, float(line[place] + line[place + 1]) / 2):
+            weights = fishing.at_threshold(base, LAYER, number, threshold)
+            sent.append(send({name: value.detach().requires_grad_() for name, value in weights.items()}, x, y, {})[0])
+        found = {name: (sent[0][name] - sent[1][name]) * 64 / sharpness for name in body(sent[0])}
+        own = model[:7](x[order[place : place + 1]])[0, number]
+        names = list(found)
+        truth = dict(zip(names, torch.autograd.grad(own, [base[name] for name in names]), strict=True))
+        error = relative(found, truth)
+        assert error < 2 * expected
+        assert expected <= 6e-6 or error > expected / 2
+
+
+def test_what_does_not_fit_is_refused_with_a_sentence() -> None:
+    known = plugin_catalog.describe()
+    with pytest.raises(SpecError, match="rounds: Feature fishing needs at least 2 watched rounds, given was 1"):
+        Experiment(server=FISHING).resolve(known)
+    with pytest.raises(SpecError, match="Feature fishing needs phones that take one local step, given were 5 steps"):
+        Experiment(server=FISHING, rounds=8, protocol=Part(id="fedavg", fields={"epochs": 5})).resolve(known)
+    with pytest.raises(ValueError, match="names feature 1000000, and the last layer has the features 0 to 587"):
+        seen_by(2, server=Part(id="feature_fishing", fields={"feature": 1_000_000}))
