@@ -30,7 +30,7 @@ class ClassFishing(Server):
     Source: Wen et al. 2022, section 3.2; the constants are those of the authors' code.
     """
 
-    title = "Silences all classes but one (class fishing)"
+    title = "Lets the pictures of one class through (class fishing)"
     short = "Class fishing"
     plain = "The server sets the last layer so that the pictures of one class alone leave a trace in the other layers."
     hint = "Choose many pictures, one of them alone in its class, such as the cat: a search then works as on this picture alone."

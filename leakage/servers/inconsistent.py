@@ -37,9 +37,9 @@ class Inconsistent(Server):
     Source: Pasquini et al. 2022, section 4 (gradient suppression).
     """
 
-    title = "Silences all phones but one (inconsistent models)"
+    title = "Lets the update of one phone through (inconsistent models)"
     short = "Inconsistent models"
-    plain = "The server sends all phones but one a network that learns nothing, so the sum of their updates is the update of this phone."
+    plain = "The server sends the other phones a network that learns nothing, so the sum of the updates is the update of one phone."
     hint = "Choose secure aggregation: a search then sees the pictures of one phone alone. Phones that compare their models notice it."
     source = "https://arxiv.org/abs/2111.07380"
     last_layer = "linear"

@@ -93,7 +93,8 @@ def test_what_a_server_declares_is_there(cheating: str) -> None:
 def test_a_server_that_needs_more_rounds_is_refused_before_the_run(cheating: str) -> None:
     patient = CATALOG.servers.get(cheating).model_copy(update={"rounds": 3})
     known = replace(CATALOG, servers=Entries("server", (patient,)))
-    asked = Experiment(**cheated(cheating) | {"rounds": 2, "attacked_round": 1})
+    three = tuple(Picture(id=name) for name in ("cat", "coffee", "rocket"))
+    asked = Experiment(pictures=three, **cheated(cheating) | {"rounds": 2, "attacked_round": 1})
     with pytest.raises(SpecError, match=rf"^rounds: {patient.short} needs at least 3 watched rounds, given was 2\. Raise the number"):
         asked.resolve(known)
     assert asked.model_copy(update={"rounds": 3}).resolve(known).server.id == cheating
