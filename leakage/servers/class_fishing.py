@@ -41,7 +41,7 @@ class ClassFishing(Server):
 
     target: int = param(1, 0, 9999, "The class that the server looks for, as a number from 0.")
     row: float = param(0.5, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")
-    bias: float = param(1000, 1, 1e9, "The bias of all other classes; it must exceed the row's weight times the sum of the features.")
+    bias: float = param(1000, 1, 1e9, "The bias of the other classes; it must exceed the row's weight times the sum of the features.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         check_last_layer(self, model, image_shape, classes=(self.target,), bias=True)
