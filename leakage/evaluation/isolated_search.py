@@ -18,7 +18,7 @@ def run_attack(attack: Attack, federation: Federation, seen: Observation, rng: t
     """Run an attack, and yield its Snapshots, with all B places filled.
 
     An attack that reads what the server has built in, or that was trained beforehand, runs on the whole observation. Any other attack runs
-    on what `Server.isolate` returns. The pictures that it finds come first; the other places are grey.
+    on what the server isolates. The pictures that it finds come first; the other places are grey.
 
     Args:
         attack: the attack.
@@ -27,7 +27,7 @@ def run_attack(attack: Attack, federation: Federation, seen: Observation, rng: t
         rng: the attack's random numbers.
 
     Raises:
-        DoesNotApplyError: as `Server.isolate` and the attack raise it.
+        DoesNotApplyError: as the server, which isolates, and the attack raise it.
     """
     server = federation.server
     whole = server is None or attack.learned or attack.id in server.reading

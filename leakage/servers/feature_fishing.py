@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     """A threshold that was handed out, and what the last layer's bias gradient of the target class was then, in any unit."""
 
     threshold: float
-    slope: float
+    bias_gradient: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class FeatureFishing(Server):
 
     target: int = param(0, 0, 9999, "The class whose row of the last layer is used; the pictures may have any classes.")
     feature: int = param(-1, -1, 1_000_000, "The number of the feature; -1: the feature that varies most over random pictures.")
-    sharpness: float = param(1e5, 1, 1e7, "A: how sharply pictures are told apart. The larger, the closer two pictures may be.")
+    sharpness: float = param(1e5, 1, 1e7, "How sharply pictures are told apart (A). The larger, the closer two pictures may be.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         layer = check_last_layer(self, model, image_shape, classes=(self.target,), bias=True)
@@ -113,12 +113,13 @@ class FeatureFishing(Server):
         """
         if len(asked) < 2:
             return ends[len(asked)]
-        all_pictures = asked[0].slope - asked[1].slope
+        all_pictures = asked[0].bias_gradient - asked[1].bias_gradient
         if all_pictures == 0:  # each feature is outside
             return sum(ends) / 2
         line = sorted(asked)
         groups = [
-            (count * (left.slope - right.slope) / all_pictures, (left.threshold + right.threshold) / 2) for left, right in pairwise(line)
+            (count * (left.bias_gradient - right.bias_gradient) / all_pictures, (left.threshold + right.threshold) / 2)
+            for left, right in pairwise(line)
         ]
         several = [group for group in groups if group[0] >= SEVERAL]
         return min(several)[1] if several else asked[-1].threshold

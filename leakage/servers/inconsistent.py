@@ -47,7 +47,7 @@ class Inconsistent(Server):
     client_field = "victim"
 
     victim: int = param(1, 1, 16, "The phone that receives the network as it should be, as a number from 1.")
-    silence: float = param(1000, 1, 1e6, "b: how far below 0 the features of the other phones are pushed before their activation.")
+    silence: float = param(1000, 1, 1e6, "How far below 0 the features of the other phones are pushed before their activation: b.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         if members < 2:
