@@ -45,6 +45,8 @@ def test_the_sum_is_the_update_of_one_phone_exactly(model: Part, victim: int, pr
     assert left.batch.size == 2
     assert set(left.update) == set(names)
     assert relative(left.gradient(X[own], Y[own]), left.as_gradient()) < 1e-6
+    own_gradient = lonely.as_gradient()
+    assert relative(left.as_gradient(), {name: own_gradient[name] for name in names}) < 1e-6
     assert left.isolated == f"2 pictures of phone {victim}; the updates of the 2 other phones are 0"
 
 
