@@ -11,7 +11,7 @@ from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import draw_foot
-from leakage.ui.compare import compared, precomputed_results, run_all, variants, variants_address
+from leakage.ui.compare import compared, precomputed_results, run_all, server_axis, variants, variants_address
 from leakage.ui.lab.chooser import choose_pictures, choose_shape
 from leakage.ui.lab.client_choice import choose_setting
 
@@ -21,6 +21,7 @@ ONLY_LAB = ("defense", "adaptive", "counter")  # menus that the Lab has and this
 def settings(known: Catalog) -> tuple[list[Experiment], list[str]]:
     """Draw the three cards of settings, filling the first ("What differs") last; return the experiments and a sentence for each problem."""
     variants.room_for_batches()
+    server_axis.set_base(known)
     differing = forms.card(1, "What differs")
     with forms.card(2, "The private pictures"):
         items, pictures = choose_pictures(counted=st.session_state.get("differs") != "batch")

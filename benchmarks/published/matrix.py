@@ -98,7 +98,7 @@ torch.set_num_threads(1)
 known = plugin_catalog.describe()
 scenario = Experiment(pictures=(Picture(source="cifar10", id="0"),))
 wide = scenario.model_copy(update={"precision": "float64"})
-fitting = [entry for entry in known.attacks if entry.strongest is not None and (fits(entry, scenario) or fits(entry, wide))]
+fitting = [entry for entry in known.attacks if entry.strongest is not None and (fits(entry, scenario, known) or fits(entry, wide, known))]
 ATTACKS = {entry.id: Part(id=entry.id, fields=entry.strongest or {}) for entry in fitting}
 ATTACKS |= {id: Part(id=id, fields=fields) for id, fields in MORE.items()}
 if given.join:

@@ -44,6 +44,7 @@ class BinReading(Attack):
     loss_name = "squared relative gradient distance"
     source = "https://arxiv.org/abs/2110.13057"
     reads_labels = True
+    fits = {"server": ("parameters", "architecture")}
 
     threshold: float = param(1e-6, 0, 1, "Bins with a bias gradient below this fraction of the largest count as empty.")
     label_rule: str = rule_field()

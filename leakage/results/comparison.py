@@ -154,12 +154,20 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
 def crossed(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Return whether a table of protections and attacks has a cell for every run.
 
-    This needs several protections and several attacks, and no pair of protections and attack twice with the same attacker.
+    This needs several protections and several attacks, and no pair of protections and attack twice with the same attacker. The same
+    protections with another server count as other protections.
     """
-    met = [(tuple(part.model_dump_json() for part in each.defenses), each.attack.id) for each in experiments]
+    met = [(tuple(part.model_dump_json() for part in (*each.defenses, each.server) if part), each.attack.id) for each in experiments]
     pairs, stacks, attacks = set(met), {stack for stack, _ in met}, {attack for _, attack in met}
     once = len({(pair, attacker(each, known)) for pair, each in zip(met, experiments, strict=True)}) == len(experiments)
     return once and len(pairs) > max(len(stacks), len(attacks))
+
+
+def crossed_with_servers(rows: Sequence[Row]) -> bool:
+    """Return whether a table of protections and servers has a cell for every row, and more cells than there are of either."""
+    pairs, stacks, servers = {(row.protection, row.server) for row in rows}, {row.protection for row in rows}, {row.server for row in rows}
+    once = len({(row.protection, row.server, row.attacker) for row in rows}) == len(rows)
+    return once and len(pairs) > max(len(stacks), len(servers))
 
 
 def only_naive(rows: list[Row]) -> list[str]:
@@ -184,9 +192,9 @@ def only_naive(rows: list[Row]) -> list[str]:
 
 def same_answers(rows: list[Row]) -> list[str]:
     """List a sentence for each variant whose attack and countermeasure against the protection are those of an earlier variant."""
-    first, sentences = dict[tuple[str, str, str], str](), list[str]()
+    first, sentences = dict[tuple[str, str, str, str], str](), list[str]()
     for row in rows:
         if row.attacker == "adaptive" and row.answer:
-            other = first.setdefault((row.protection, row.attack, row.answer), row.title)
+            other = first.setdefault((row.protection, row.server, row.attack, row.answer), row.title)
             sentences += [f"{sentence_case(row.title)}: here that is the same as “{other}”."] if other != row.title else []
     return sentences

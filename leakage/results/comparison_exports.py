@@ -7,6 +7,7 @@ from PIL import Image, ImageDraw
 
 from leakage.data.images import saved
 from leakage.results import comparison_report
+from leakage.results.differences import HONEST
 from leakage.results.exports import GAP, WIDE, Download, table
 from leakage.results.slides import wrapped
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
@@ -29,7 +30,8 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Downloa
 
 
 def _table(variants: list[VariantResult], _known: Catalog) -> Download:
-    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *(f"grey_{name}" for name in GREY), "checks", "seed", "run"]
+    of_grey, of_run = [f"grey_{name}" for name in GREY], ["checks", "seed", "run", "server"]
+    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *of_grey, *of_run]
 
     def line(variant: VariantResult) -> list[object]:
         row = variant.row
@@ -38,7 +40,8 @@ def _table(variants: list[VariantResult], _known: Catalog) -> Download:
         cost += [without_infinity(row.cost.unsampled), without_infinity(row.cost.sampled)]
         grey = [row.grey.get(name) for name in GREY]
         word = INAPPLICABLE if row.inapplicable else REFUSED if row.refused else row.verdict
-        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, row.checks, variant.experiment.seed, row.run]
+        last = [row.checks, variant.experiment.seed, row.run, row.server or HONEST]
+        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, *last]
 
     return table(head, map(line, variants))
 

@@ -1,4 +1,4 @@
-"""Protections as short text for menus and addresses, and the protections that menus offer, from the catalog."""
+"""Protections and servers as short text for menus and addresses, and what menus offer of them, from the catalog."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -12,22 +12,28 @@ from leakage.spec.lab_settings import NONE
 from leakage.spec.plugin_menu import menu_entries
 
 
-def key_of(defenses: Sequence[Part], known: Catalog) -> str:
-    """Return protections, in their order, as a short text without defaults, such as "pruning:fraction=0.5" or "none"; "+" joins several."""
+def key_of(defenses: Sequence[Part], known: Catalog, kind: str = "defense") -> str:
+    """Return protections, in their order, as a short text without defaults, such as "pruning:fraction=0.5" or "none"; "+" joins several.
+
+    Args:
+        defenses: the protections, or other plug-ins of one kind.
+        known: the plug-ins.
+        kind: the kind of `defenses`.
+    """
     texts = []
     for part in defenses:
-        usual = {field.name: field.default for entry in known.defenses if entry.id == part.id for field in entry.fields}
+        usual = {field.name: field.default for entry in known.of(kind) if entry.id == part.id for field in entry.fields}
         fields = ";".join(f"{name}={value}" for name, value in part.fields.items() if value != usual.get(name))
         texts.append(f"{part.id}:{fields}" if fields else part.id)
     return "+".join(texts) or NONE
 
 
-def parse_key(key: str, known: Catalog) -> tuple[Part, ...]:
-    """Parse a text that `key_of` wrote; raise ValueError for names and values that the catalog does not have."""
+def parse_key(key: str, known: Catalog, kind: str = "defense") -> tuple[Part, ...]:
+    """Parse a text that `key_of` wrote of a kind of plug-in; raise ValueError for names and values that the catalog does not have."""
     defenses = []
     for text in [] if key == NONE else key.split("+"):
         id, _, written = text.partition(":")
-        entry = known.defenses.get(id)
+        entry = known.of(kind).get(id)
         kinds = {field.name: field.type for field in entry.fields}
         fields = {name: parse_value(kinds.get(name, "str"), word) for name, word in _written_fields(id, written).items()}
         entry.resolve(fields)
@@ -60,12 +66,12 @@ def parse_value(kind: str, word: str) -> bool | int | float | str:
     return int(word) if kind == "int" else float(word) if kind == "float" else word
 
 
-def known_keys(keys: Iterable[str], known: Catalog) -> list[str]:
-    """Return the keys that name protections of the catalog, each once, with today's names of protections and fields."""
+def known_keys(keys: Iterable[str], known: Catalog, kind: str = "defense") -> list[str]:
+    """Return the keys that name plug-ins of this kind in the catalog, each once, with today's names of plug-ins and fields."""
     valid = []
     for key in dict.fromkeys(map(key_today, keys)):
         with suppress(ValueError):
-            parse_key(key, known)
+            parse_key(key, known, kind)
             valid.append(key)
     return valid
 

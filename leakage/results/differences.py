@@ -68,6 +68,11 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
     checks = [check for each in experiments for check in each.checks]
     return [
         ("The protection", every(lambda each: protection(each.defenses, defenses, known, short=short))),
+        *(
+            [("The server", every(lambda each: part_words("server", each.server, servers, known, short=short) if each.server else HONEST))]
+            if servers
+            else []
+        ),
         ("The attacker's countermeasure", every(lambda each: known.strategy_title(each.assume.strategy) or usual)),
         ("The attack", part("attack", lambda each: each.attack)),
         ("The pictures", _pictures(experiments, short=short)),
@@ -86,11 +91,6 @@ def aspects(experiments: Sequence[Experiment], known: Catalog, *, short: bool) -
         (
             "Added up with other phones",
             every(lambda each: part_words("protocol", each.aggregation, summed, known, short=short) if each.aggregation else "no"),
-        ),
-        *(
-            [("The server", every(lambda each: part_words("server", each.server, servers, known, short=short) if each.server else HONEST))]
-            if servers
-            else []
         ),
         *([("The phone's checks", every(lambda each: _checks(each, checks, known)))] if checks else []),
         ("The round", every(lambda each: f"{'round ' if short else ''}{each.attacked_round} of {each.rounds}")),

@@ -19,6 +19,8 @@ from leakage.spec.words import VERDICTS
 class Priority(NamedTuple):
     """The priority of an attacker in the queue of runs, as a key to sort by: the attacker with the largest key runs first."""
 
+    reads_server: bool
+    """Whether the attack reads what a cheating server has built into the model."""
     unmeasured_closed_form: bool
     """Whether the attack is a closed form without precomputed results: it takes seconds, so it runs first."""
     made_for_batches: bool
@@ -32,7 +34,8 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
 
     The order is that of the nearest precomputed rows (`nearest`, `precomputed.reach`). Attacks without precomputed results stand at the
     ends: closed forms first, since they take seconds, and of these first the ones made for batches; optimization attacks last. Of equally
-    strong attackers with the same attack, the naive attacker comes last.
+    strong attackers with the same attack, the naive attacker comes last. Where a cheating server has built something into the model, the
+    attacks that read it come first, whether or not they are among the strongest attacks on an honest server.
 
     Args:
         asked: the scenario.
@@ -44,14 +47,19 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
     attacks = {entry.id: Part(id=entry.id, fields=entry.strongest) for entry in known.attacks if entry.strongest is not None}
     if measured:
         attacks |= {reached.attack.id: reached.attack for reached in rows.attackers.values() if known.attacks.find(reached.attack.id)}
-    entries = [entry for entry in known.attacks if entry.id in attacks and fits(entry, asked)]
+    reading = _reading(asked, known)
+    attacks |= {name: Part(id=name, fields=known.attacks.get(name).strongest or {}) for name in reading}
+    entries = [entry for entry in known.attacks if entry.id in attacks and fits(entry, asked, known)]
 
     def strength(pair: tuple[AttackEntry, str]) -> Priority:
         entry, strategy = pair
         closed_form = not any(field.name == "steps" for field in entry.fields)
         first = closed_form and entry.id not in {attack for attack, _ in rows.attackers}
         for_batches = 1 not in entry.fits.get("pictures", (1,))
-        return Priority(unmeasured_closed_form=first, made_for_batches=first and for_batches, reached=_reached(rows, entry.id, strategy))
+        reached = _reached(rows, entry.id, strategy)
+        return Priority(
+            reads_server=entry.id in reading, unmeasured_closed_form=first, made_for_batches=first and for_batches, reached=reached
+        )
 
     pairs = sorted(product(entries, attackers(asked, known)), key=strength, reverse=True)
     experiments = [_attacked(asked, attacks[entry.id], strategy).resolve(known) for entry, strategy in pairs]
@@ -83,7 +91,8 @@ def attacks_by_servers(asked: Experiment, known: Catalog) -> list[Experiment]:
 def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> bool:
     """Return whether these experiments are `strongest_attacks` of one or more scenarios, and nothing else.
 
-    At least one scenario must be attacked by several of the experiments.
+    At least one scenario must be attacked in several ways: by several attacks, or with several strategies against its protections. A
+    single attack by a naive and by an adaptive attacker is not enough, as any comparison may have both attackers.
     """
     groups: dict[tuple[str, int], list[Experiment]] = {}
     for experiment in experiments:
@@ -94,7 +103,8 @@ def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> 
         return False
     expected = [{experiment.digest() for experiment in group} for group in strongest]
     given = [{experiment.digest() for experiment in group} for group in groups.values()]
-    return max(map(len, given)) > 1 and all(digests <= others for digests, others in zip(given, expected, strict=True))
+    several = any(len({(each.attack.id, each.assume.strategy) for each in group}) > 1 for group in groups.values())
+    return several and all(digests <= others for digests, others in zip(given, expected, strict=True))
 
 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
@@ -113,10 +123,20 @@ def averaging(known: Catalog) -> set[str]:
     return {name for entry in known.defenses for name in entry.strategies_with(averaging=True)}
 
 
-def fits(entry: AttackEntry, asked: Experiment) -> bool:
-    """Return whether an attack accepts an experiment's number of pictures, precision and model."""
-    facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id}
-    return all(facts[about] in allowed for about, allowed in entry.fits.items())
+def fits(entry: AttackEntry, asked: Experiment, known: Catalog) -> bool:
+    """Return whether an attack accepts an experiment's number of pictures, precision, model and server.
+
+    An attack that reads what the server has built in accepts any model: it reads what the server has made of it.
+    """
+    server = known.servers.get(asked.server.id).changes if asked.server else "honest"
+    facts = {"pictures": len(asked.pictures), "precision": asked.precision, "model": asked.model.id, "server": server}
+    built_in = entry.id in _reading(asked, known)
+    return all(facts[about] in allowed or (built_in and about == "model") for about, allowed in entry.fits.items())
+
+
+def _reading(asked: Experiment, known: Catalog) -> tuple[str, ...]:
+    """Return the ids of the attacks that read what the server of an experiment has built into the model."""
+    return known.servers.get(asked.server.id).reading if asked.server else ()
 
 
 def _attacked(asked: Experiment, attack: Part, name: str) -> Experiment:

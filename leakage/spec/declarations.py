@@ -108,7 +108,7 @@ class AttackDeclarations(Declarations):
     ends_without: str = ""
     """The tensors of an update without which the attack does not work, in words. Empty: it works with any tensors."""
     fits: Mapping[str, tuple[Any, ...]] = {}
-    """The experiments for which the attack is tried among the strongest: "pictures", "precision" or "model" -> the values allowed."""
+    """The experiments that it fits: "pictures", "precision", "model" or "server" ("honest", or what it changes) -> the values allowed."""
 
 
 class DefenseDeclarations(Declarations):

@@ -33,7 +33,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.words import INAPPLICABLE
 from leakage.ui.common.markdown import escape
-from leakage.ui.compare import table
+from leakage.ui.compare import cost, table
 from leakage.ui.compare.deployed import deployed_query
 from leakage.workers.job import MEMORY, Job
 from leakage.workers.worker import perform
@@ -640,9 +640,9 @@ def test_a_column_of_accuracies_says_of_what_they_are_and_a_cell_what_its_seeds_
 
 def test_the_plot_shows_the_stronger_attacker_where_accuracies_are_known() -> None:
     noisy = [costing("noise", 9.0, 0.97, attacker="naive"), costing("noise", 12.0, 0.97, attacker="adaptive")]
-    assert table.leakage_against_accuracy(noisy, scene="LeNet on MNIST") is None  # one point is no plot
+    assert cost.leakage_against_accuracy(noisy, scene="LeNet on MNIST") is None  # one point is no plot
     every = [costing("none", 24.0, 0.98, 0.99, 1.0), row("unknown", "both", psnr=3.0), *noisy]
-    figure = table.leakage_against_accuracy(every, scene="LeNet on MNIST")
+    figure = cost.leakage_against_accuracy(every, scene="LeNet on MNIST")
     assert figure
     (drawn,) = figure.data
     assert list(zip(drawn.text, drawn.x, drawn.y, strict=True)) == [("none", 99.0, 24.0), ("noise", 97.0, 12.0)]
@@ -680,7 +680,7 @@ def test_the_matrix_frames_what_only_fools_the_naive_attacker() -> None:
 
 def test_the_strongest_of_several_attacks_and_answers_counts_not_their_mean() -> None:
     noisy = [replace(costing("noise", psnr, 0.97, attacker="adaptive"), attack=attack) for attack, psnr in (("A", 9.0), ("B", 19.0))]
-    figure = table.leakage_against_accuracy([costing("none", 24.0, 0.99), *noisy], scene="LeNet on MNIST")
+    figure = cost.leakage_against_accuracy([costing("none", 24.0, 0.99), *noisy], scene="LeNet on MNIST")
     assert figure
     assert list(figure.data[0].y) == [24.0, 19.0]
 

@@ -1,12 +1,13 @@
 """A comparison on the page: what differs, the runs of one attacker side by side, and below them the table of all results."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
-from leakage.results.comparison import EXPORTS, MAX_RUNS, Row, crossed, only_naive, rows, same_answers, scenario
+from leakage.results.comparison import EXPORTS, MAX_RUNS, Row, crossed, crossed_with_servers, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
-from leakage.results.worst_case import are_strongest_attacks, attacked_in_several_ways
+from leakage.results.worst_case import are_strongest_attacks, attacked_in_several_ways, worst_runs
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
@@ -22,10 +23,12 @@ from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
 
 QUESTION = "One picture, several protections: what leaks, and at what cost?"
+SERVERS = "The same pictures, several servers: what leaks if a server changes the model?"
 APART = "Several attacks side by side: not all on the same pictures."
 IN_SHORT = {
     "The pictures": "",
     "The protection": "",
+    "The server": "",
     "The attack": "",
     "The model": "",
     "Its weights": "",
@@ -77,8 +80,10 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
 
 
 def title(ids: str) -> str:
-    """Return the headline of the page, which says whether the runs have the same private pictures."""
-    return APART if pictures_differ([run.experiment_as(Experiment) for run in find_attacks(ids)]) else QUESTION
+    """Return the headline of the page, which says whether the runs have the same private pictures and the same server."""
+    experiments = [run.experiment_as(Experiment) for run in find_attacks(ids)]
+    several = any(experiment.server != experiments[0].server for experiment in experiments)
+    return APART if pictures_differ(experiments) else SERVERS if several else QUESTION
 
 
 def pictures_differ(experiments: Sequence[Experiment]) -> bool:
@@ -166,6 +171,7 @@ def details(runs: list[Run], known: Catalog) -> None:
     if len({experiment.assume.strategy for experiment in experiments if attacker(experiment, known) == "adaptive"}) > 1:
         for note in same_answers(results):
             st.caption(escape(note))
+    by_server(results)
     if attacked_in_several_ways(results):
         st.html(table.worst_table(results))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
@@ -181,6 +187,15 @@ def details(runs: list[Run], known: Catalog) -> None:
         if reason := sweep.why_points(experiments):
             st.caption(escape(reason))
     cost.show(results, experiments, known)
+
+
+def by_server(results: Sequence[Row]) -> None:
+    """Draw a matrix of protections and servers if both differ; of several attacks on a variant the best result counts."""
+    best = worst_runs(results).values() if attacked_in_several_ways(results) else ()
+    cells = [replace(row, attacker="both") for row in best] or results
+    if crossed_with_servers(cells):
+        st.html(table.matrix(cells, by_server=True))
+        st.caption(table.MATRIX_NOTE)
 
 
 def every_attacker(results: list[Row], experiments: list[Experiment], known: Catalog) -> None:

@@ -1,10 +1,13 @@
 """What protection costs, below a comparison: leakage against accuracy, and a button that measures an accuracy that is not known yet."""
 
 from collections.abc import Sequence
+from statistics import mean
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from leakage.results import accuracy_cost
+from leakage.results.accuracy_cost import heading
 from leakage.results.comparison import Row
 from leakage.results.defense_keys import key_of
 from leakage.results.differences import protection, sentence_case
@@ -13,9 +16,9 @@ from leakage.runs.store import OPEN
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.ui.common.base_path import base
+from leakage.ui.common.figures import against_accuracy
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import owner
-from leakage.ui.compare import table
 from leakage.ui.training import training_view
 
 WORDS = (
@@ -43,7 +46,7 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     }
     unknown = [stack for stack in stacks.values() if accuracy_cost.training(stack, known)]
     same_scene_rows = [row for experiment, row in pairs if accuracy_cost.same_scene(experiment, known)]
-    figure = table.leakage_against_accuracy(same_scene_rows, scene=accuracy_cost.scene_words(known)) if same_scene_rows else None
+    figure = leakage_against_accuracy(same_scene_rows, scene=accuracy_cost.scene_words(known)) if same_scene_rows else None
     apart = "" if figure else other_scene(rows, known)
     if figure or unknown or apart:
         st.markdown("**What protection costs in accuracy**")
@@ -58,6 +61,30 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
                 _offer(stack, known)
         if refused := st.session_state.pop(REFUSED, ""):
             st.error(escape(refused))
+
+
+def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
+    """Plot leakage over accuracy for every protection with a known accuracy; None if there are fewer than two.
+
+    Leakage is the PSNR of the strongest attacker, averaged over its runs, for example over seeds.
+
+    Args:
+        rows: the results of a comparison.
+        scene: the model and the data of both axes.
+    """
+    costs = {row.protection: row.cost for row in rows if row.accuracy is not None}
+    points = []
+    for stack, known_cost in costs.items():
+        attackers: dict[tuple[str, str, str, str], list[float]] = {}
+        for row in rows:
+            if row.protection == stack and row.psnr is not None and (row.answered or row.shows):
+                attackers.setdefault((row.attacker, row.server, row.attack, row.answer), []).append(row.psnr)
+        if attackers:
+            points.append((known_cost.accuracies, max(map(mean, attackers.values())), stack))
+    if len(points) < 2:
+        return None
+    axis_title = heading(list(costs.values()))
+    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{axis_title} (%)", y=f"what leaks of {scene} (dB)")
 
 
 def other_scene(rows: Sequence[Row], known: Catalog) -> str:

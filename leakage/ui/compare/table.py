@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import mean
 from typing import Any
-
-import plotly.graph_objects as go
 
 from leakage.frontend.markup import render
 from leakage.results.accuracy_cost import EPSILONS, Cost, epsilon_words, heading, seeds_words
 from leakage.results.comparison import Row
-from leakage.results.differences import sentence_case
+from leakage.results.differences import HONEST, sentence_case
 from leakage.results.worst_case import attacker_words, worst_runs
 from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT
 from leakage.ui.common.base_path import base
-from leakage.ui.common.figures import against_accuracy
 
 STRENGTHS = {RECOGNIZABLE: 1.0, SINGLED_OUT: 0.75, PARTLY: 0.4}  # verdict -> how strongly its cell is coloured
 ATTACKERS = ("naive", "adaptive")
@@ -219,11 +215,22 @@ def accuracy(cost: Cost) -> TableCell:
     return TableCell(text=f"{cost.accuracy:.1%}", title=f"{seeds_words([len(cost.accuracies)])}: {each}", below=cost.difference)
 
 
-def matrix(rows: Sequence[Row]) -> str:
-    """Return a table as HTML, protections by attacks: the PSNR of each attacker, coloured by the verdict, or how the run stands."""
-    stacks, attacks = (list(dict.fromkeys(values)) for values in ([row.protection for row in rows], [row.attack for row in rows]))
+def matrix(rows: Sequence[Row], *, by_server: bool = False) -> str:
+    """Return a table as HTML, protections by attacks: the PSNR of each attacker, coloured by the verdict, or how the run stands.
+
+    Args:
+        rows: the results.
+        by_server: whether the table is of protections by servers instead.
+    """
+    apart = len({row.server for row in rows}) > 1 and not by_server
+
+    def place(row: Row) -> tuple[str, str]:
+        server = row.server or HONEST
+        return f"{row.protection}, {server}" if apart else row.protection, sentence_case(server) if by_server else row.attack
+
+    stacks, attacks = (list(dict.fromkeys(values)) for values in zip(*map(place, rows), strict=True))
     attackers = _attackers(rows)
-    row_of = {(row.protection, row.attack, row.attacker): row for row in rows}
+    row_of = {(*place(row), row.attacker): row for row in rows}
 
     def cells(stack: str, attack: str) -> list[TableCell]:
         row_by = {attacker: row_of.get((stack, attack, attacker)) for attacker in (*attackers, "both")}
@@ -271,27 +278,3 @@ def _cut(row: Row) -> str:
 def number(value: float | None, digits: int) -> str:
     """Format a number for the table; a dash for None."""
     return DASH if value is None else f"{value:z.{digits}f}"
-
-
-def leakage_against_accuracy(rows: Sequence[Row], *, scene: str) -> go.Figure | None:
-    """Plot leakage over accuracy for every protection with a known accuracy; None if there are fewer than two.
-
-    Leakage is the PSNR of the strongest attacker, averaged over its runs, for example over seeds.
-
-    Args:
-        rows: the results of a comparison.
-        scene: the model and the data of both axes.
-    """
-    costs = {row.protection: row.cost for row in rows if row.accuracy is not None}
-    points = []
-    for protection, cost in costs.items():
-        attackers: dict[tuple[str, str, str], list[float]] = {}
-        for row in rows:
-            if row.protection == protection and row.psnr is not None and (row.answered or row.shows):
-                attackers.setdefault((row.attacker, row.attack, row.answer), []).append(row.psnr)
-        if attackers:
-            points.append((cost.accuracies, max(map(mean, attackers.values())), protection))
-    if len(points) < 2:
-        return None
-    axis_title = heading(list(costs.values()))
-    return against_accuracy(points, rows[0].grey.get("psnr"), x=f"{axis_title} (%)", y=f"what leaks of {scene} (dB)")

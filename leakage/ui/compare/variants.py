@@ -15,7 +15,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.prepared import prepared
 from leakage.spec.words import ATTACKERS, DIFFERENCE
 from leakage.ui.common import address, forms
-from leakage.ui.compare import client_axes, protection_axes
+from leakage.ui.compare import client_axes, protection_axes, server_axis
 from leakage.ui.lab import attacker
 
 DIFFERS = {
@@ -28,6 +28,7 @@ DIFFERS = {
     "steps": "Local steps",
     "rate": "Local rate",
     "rounds": "Rounds",
+    "server": "Server",
     "matrix": "Protection × attack",
 }
 NEWCOMER = "newcomer"  # session key: whether this visitor has not chosen an attack yet
@@ -42,6 +43,7 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> widget keys of its menu
     "batch": ("sizes",),
     "training": ("states",),
     **{about: (key,) for about, key in client_axes.KEYS.items()},
+    server_axis.SERVER: (server_axis.KEY,),
     "matrix": ("arms", "attacks"),
 }
 
@@ -64,10 +66,12 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         "answer": protection_axes.answers,
         "batch": _batches,
         "training": _trainings,
+        server_axis.SERVER: server_axis.choose,
         "matrix": _matrix,
         **{about: partial(client_axes.choose, about) for about in client_axes.KEYS},
     }
-    return offer[differs](base, known)
+    variants = offer[differs](base, known)
+    return server_axis.with_honest(variants, base, known, differs=differs, attacks_differ="attacks" in LISTS.get(differs, ()))
 
 
 def shared_protection(known: Catalog) -> tuple[Part, ...]:
@@ -113,7 +117,8 @@ def choose_attackers() -> str:
 def set_apart() -> list[str]:
     """Return the names of the client's fields that differ between the variants: they have another widget, so the form leaves them out."""
     differs = st.session_state.get("differs", "")
-    return [client_axes.FIELDS[differs]] if differs in client_axes.FIELDS else []
+    fields = {**client_axes.FIELDS, server_axis.SERVER: "server"}
+    return [fields[differs]] if differs in fields else []
 
 
 def prepare() -> None:

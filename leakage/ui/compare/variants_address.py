@@ -10,14 +10,16 @@ from leakage.results import worst_case
 from leakage.results.comparison_plan import SEEDS, WORST
 from leakage.results.defense_keys import key_of, key_today, known_keys, parse_key
 from leakage.results.differences import attacker
+from leakage.results.server_variants import differ_in_server
 from leakage.results.strength_sweep import find_sweep
 from leakage.results.variant import MOST
 from leakage.spec.aliases import plugin_today, setting_today
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import Experiment
+from leakage.spec.lab_settings import NONE
 from leakage.ui.common import forms
 from leakage.ui.common.misread import short
-from leakage.ui.compare import client_axes
+from leakage.ui.compare import client_axes, server_axis
 from leakage.ui.compare.variants import ATTACKER_CHOICES, BATCHES, DIFFERS, LISTS, SHARED, TRIED
 
 BETWEEN = {"answers": "|"}  # separator of a list, if it is not a comma: names of countermeasures contain commas
@@ -26,7 +28,7 @@ MENUS = tuple(dict.fromkeys(key for keys in LISTS.values() for key in keys))
 
 def asks() -> bool:
     """Return whether the address has settings besides runs: a version, or without runs a key of this page."""
-    page_keys = {"differs", "voices", "seeds", "swept", *MENUS, *SHARED, *forms.DEFAULTS}
+    page_keys = {"differs", "voices", "seeds", "swept", server_axis.HONEST_TOO, *MENUS, *SHARED, *forms.DEFAULTS}
     return "v" in st.query_params or ("runs" not in st.query_params and any(key in page_keys or "." in key for key in st.query_params))
 
 
@@ -42,6 +44,10 @@ def read_url(known: Catalog) -> None:
         state[key] = known_keys(lists[key], known)[:MOST]
     if "attacks" in lists:
         state["attacks"] = [id for id in lists["attacks"] if id in {attack.id for attack in known.attacks}][:MOST]
+    if server_axis.KEY in lists:
+        state[server_axis.KEY] = [key for key in known_keys(lists[server_axis.KEY], known, "server") if key != NONE][: MOST - 1]
+    if server_axis.HONEST_TOO in address:
+        state[server_axis.HONEST_TOO] = address[server_axis.HONEST_TOO] != "false"
     if "sizes" in lists:
         state["sizes"] = [size for size in BATCHES if str(size) in lists["sizes"]]
     if "states" in lists:
@@ -63,7 +69,10 @@ def read_url(known: Catalog) -> None:
 
 def _with_names_today(address: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of an address (URL) with today's names of plug-ins and fields in attacks, protections and the swept strength."""
-    today = {key: key_today for key in ("arms", "protected", "answered")} | {"attacks": plugin_today, "swept": setting_today}
+    today = {key: key_today for key in ("arms", "protected", "answered", server_axis.KEY)} | {
+        "attacks": plugin_today,
+        "swept": setting_today,
+    }
     return {key: ",".join(map(today[key], value.split(","))) if key in today else value for key, value in address.items()}
 
 
@@ -86,10 +95,12 @@ def misread(address: Mapping[str, str], known: Catalog) -> Iterator[str]:
 
 
 def _reason(item: str, known: Catalog, key: str) -> str:
-    """Return in brackets why an item is not a protection; an empty string if it is, or if the key is about something else."""
+    """Return in brackets why an item is no protection or server; an empty string if it is, or if the key is about something else."""
     try:
         if key in ("arms", *SHARED):
             parse_key(item, known)
+        if key == server_axis.KEY:
+            parse_key(item, known, "server")
     except ValueError as error:
         return f" ({short(str(error).removesuffix('.'))})"
     return ""
@@ -104,15 +115,32 @@ def address_fields() -> dict[str, str | None]:
         return {}
     kept = {"differs": differs, "voices": state.get("voices", WORST)}
     kept |= {key: BETWEEN.get(key, ",").join(map(str, state[key])) for key in [*keys, *(["protected"] if state.get("protected") else [])]}
+    if state.get("server", NONE) != NONE and differs not in server_axis.ALONE:
+        kept[server_axis.HONEST_TOO] = "true" if state.get(server_axis.HONEST_TOO, True) else "false"
     if differs == "answer":
         kept["answered"] = state["answered"]
     if differs == "strength":
         kept |= {"swept": state["swept"], "values": state[f"values.{state['swept']}"], "seeds": str(state["seeds"])}
-    return {key: kept.get(key) for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds")}
+    return {key: kept.get(key) for key in ("differs", "voices", *MENUS, *SHARED, "swept", "values", "seeds", server_axis.HONEST_TOO)}
 
 
 def load(experiments: Sequence[Experiment], known: Catalog) -> None:
     """Set the widgets to a comparison that was run. Call it before the widgets are drawn."""
+    honest, cheated = [each for each in experiments if each.server is None], [each for each in experiments if each.server]
+    if differ_in_server(experiments, known):
+        _load(honest or [cheated[0].model_copy(update={"server": None})], known)
+        servers = server_axis.keys_of(cheated, known)
+        shared = known_keys([key_of((part,), known) for part in experiments[0].defenses], known)
+        attackers = {attacker(experiment, known) for experiment in experiments} - {"both"}
+        st.session_state.update({"differs": server_axis.SERVER, server_axis.KEY: servers, "protected": shared})
+        st.session_state["voices"] = next(iter(attackers)) if len(attackers) == 1 else "both"
+    else:
+        _load(cheated or honest, known)
+        st.session_state[server_axis.HONEST_TOO] = bool(honest)
+
+
+def _load(experiments: Sequence[Experiment], known: Catalog) -> None:
+    """Set the widgets to a comparison of experiments that have the same server."""
     state = st.session_state
     forms.load(max(experiments, key=lambda experiment: len(experiment.pictures)))
     choices: dict[str, list[Any]] = {

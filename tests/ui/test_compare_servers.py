@@ -1,0 +1,238 @@
+"""The page Compare with servers that change the model: as what differs, and behind protections, beside an honest server."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from page_visits import Open, fine, words
+from small_problems import CATALOG
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+
+from leakage.results.comparison_exports import make
+from leakage.results.worst_case import are_strongest_attacks
+from leakage.runs.service import Service
+from leakage.settings import ROOT
+from leakage.spec.experiment import Experiment
+from leakage.spec.prepared import prepared
+from leakage.spec.words import RECOGNIZABLE
+
+FOUR = ",".join(f"gallery:{name}" for name in ("astronaut", "chelsea", "coffee", "rocket"))
+QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20", "pictures": FOUR}
+SUM = {"phones": "2"}  # secure aggregation
+
+
+@pytest.fixture
+def look(door: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Open the page by an address, with no other page before it."""
+
+    def opened(**address: str) -> AppTest:
+        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page("pages/compare.py")
+        at.query_params.update(address)
+        at.run()
+        fine(at)
+        return at
+
+    return opened
+
+
+def press(at: AppTest) -> AppTest:
+    at = at.button(key="run-button").click().run()
+    fine(at)
+    return at
+
+
+def asked(door: Service, at: AppTest) -> list[Experiment]:
+    """The experiments of the address, in its order."""
+    runs = [door.look(id) for id in at.query_params["runs"].split(",")]
+    return [run.experiment_as(Experiment) for run in runs if run]
+
+
+def attacked(experiments: list[Experiment]) -> list[tuple[str, str]]:
+    """The server and the attack of each experiment; an empty text for an honest server."""
+    return [(one.server.id if one.server else "", one.attack.id) for one in experiments]
+
+
+def grids(at: AppTest) -> list[str]:
+    return [str(one.proto.body) for one in at.get("html") if "gle-matrix" in one.proto.body]
+
+
+# ---------------------------------------------------------------- servers as what differs
+
+
+def test_the_servers_that_fit_are_chosen_and_the_honest_one_is_always_there(door: Service, look: Open) -> None:
+    at = look(**QUICK, **SUM, differs="server")
+    fitting = [entry.id for entry in CATALOG.servers if entry.rounds == 1]
+    assert "imprint" in fitting
+    assert set(at.multiselect(key="servers").value) <= set(fitting)
+    assert "bisect" not in at.multiselect(key="servers").value  # it needs two rounds
+    at.multiselect(key="servers").set_value(["imprint"]).run()
+    experiments = asked(door, press(at))
+    assert attacked(experiments) == [("", "inverting_gradients"), ("imprint", "bins")]
+    honest, cheating = experiments
+    assert honest.attack.fields["steps"] == 20  # the attack of the page, with its settings
+    assert cheating.model_copy(update={"server": None, "attack": honest.attack}) == honest  # the same pictures, sum and seed
+
+
+def test_no_chosen_server_leaves_the_honest_one_alone(look: Open) -> None:
+    at = look(**QUICK, differs="server")
+    at.multiselect(key="servers").set_value([]).run()
+    fine(at)
+    assert at.button(key="run-button").disabled
+    assert "Choose at least two variants." in words(at)
+
+
+def test_a_server_that_does_not_fit_is_left_out_in_words(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="server", servers="imprint,bisect")
+    assert "Bisection cannot run and is left out: rounds: Bisection needs at least 2 watched rounds, given was 1." in words(at)
+    assert attacked(asked(door, press(at))) == [("", "inverting_gradients"), ("imprint", "bins")]
+    at = look(**QUICK, differs="server", servers="imprint,bisect", rounds="2", attacked_round="2")
+    assert [name for name, _ in attacked(asked(door, press(at)))] == ["", "imprint", "bisect"]
+
+
+def test_one_server_is_tried_with_several_settings(door: Service, look: Open) -> None:
+    at = look(**QUICK, differs="server", servers="imprint")
+    at.selectbox(key="own-server").set_value("imprint").run()
+    at.number_input(key="imprint.bins").set_value(16).run()
+    at.button(key="add-server").click().run()
+    fine(at)
+    assert at.multiselect(key="servers").value == ["imprint", "imprint:bins=16"]
+    assert at.button(key="add-server").disabled  # it is among them
+    experiments = asked(door, press(at))
+    assert [one.server.fields["bins"] if one.server else 0 for one in experiments] == [0, 256, 16]
+    table = next(str(one.proto.body) for one in at.run().get("html") if "gle-compared" in one.proto.body)
+    assert ["Imprint, bins 256" in table, "Imprint, bins 16" in table] == [True, True]
+
+
+def test_where_servers_differ_the_honest_one_is_attacked_by_what_needs_no_other(door: Service, look: Open) -> None:
+    at = look(v="1", pictures=FOUR, voices="both", server="imprint", attack="bins")
+    at.button_group(key="differs").set_value("server").run()
+    fine(at)
+    usual = prepared().compare.experiment.attack
+    assert at.selectbox(key="attack").value == usual.id
+    assert not any(box.key == "server" for box in at.selectbox)  # the list of servers takes its place
+    experiments = asked(door, press(at.multiselect(key="servers").set_value(["imprint"]).run()))
+    assert attacked(experiments) == [("", usual.id), ("imprint", "bins")]
+    assert experiments[0].attack.fields["steps"] == usual.fields["steps"]
+
+
+def test_protections_of_all_variants_are_tried_with_every_server(door: Service, look: Open) -> None:
+    experiments = asked(door, press(look(**QUICK, differs="server", servers="imprint", protected="pruning")))
+    assert [(name, one.assume.adaptive) for (name, _), one in zip(attacked(experiments), experiments, strict=True)] == [
+        ("", False), ("", True), ("imprint", False), ("imprint", True)
+    ]  # fmt: skip
+    assert all([part.id for part in one.defenses] == ["pruning"] for one in experiments)
+
+
+# ---------------------------------------------------------------- protections, with a server and without
+
+
+def test_each_protection_has_a_variant_with_an_honest_server(door: Service, look: Open) -> None:
+    at = look(**{**QUICK, **SUM, "attack": "bins"}, server="imprint", arms="none,clipping", **{"imprint.bins": "64"})
+    assert at.toggle(key="honest").value is True
+    experiments = asked(door, press(at))
+    names = [([part.id for part in one.defenses], one.server.id if one.server else "", one.assume.adaptive) for one in experiments]
+    assert names == [
+        ([], "imprint", True),
+        ([], "", True),
+        *((["clipping"], server, adaptive) for server in ("imprint", "") for adaptive in (False, True)),
+    ]
+    assert {one.server.fields["bins"] for one in experiments if one.server} == {64}
+    assert {one.attack.id for one in experiments if one.server is None} == {prepared().compare.experiment.attack.id}
+    assert len({one.seed for one in experiments}) == 1
+    without = [one for one in experiments if one.server]
+    assert asked(door, press(at.toggle(key="honest").set_value(False).run())) == without
+    assert at.query_params["honest"] == "false"
+
+
+def test_without_a_cheating_server_there_is_no_such_switch(look: Open) -> None:
+    assert not any(toggle.key == "honest" for toggle in look(**QUICK, arms="none,clipping").toggle)
+    assert not any(toggle.key == "honest" for toggle in look(**QUICK, differs="server").toggle)
+
+
+def test_the_strongest_attackers_of_a_cheating_server_begin_with_the_one_that_reads_it(door: Service, look: Open) -> None:
+    experiments = asked(door, press(look(v="1", voices="worst", pictures=FOUR, server="imprint", arms="none,clipping")))
+    first = {(len(one.defenses), one.server is None): one.attack.id for one in reversed(experiments)}
+    assert first[0, False] == first[1, False] == "bins"
+    assert "bins" not in {one.attack.id for one in experiments if one.server is None}
+    assert are_strongest_attacks(experiments, CATALOG)
+
+
+def test_an_attack_that_needs_a_cheating_server_has_no_honest_variant_where_attacks_differ(door: Service, look: Open) -> None:
+    address = {**QUICK, "differs": "attack", "server": "imprint", "attacks": "bins,inverting_gradients"}
+    assert attacked(asked(door, press(look(**address)))) == [
+        ("imprint", "bins"), ("imprint", "inverting_gradients"), ("", "inverting_gradients")
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------- links, files and words
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        {"differs": "server", "servers": "imprint,imprint:bins=16"},
+        {"differs": "server", "servers": "imprint,bisect", "rounds": "2", "attacked_round": "2", "protected": "pruning"},
+        {"server": "imprint", "imprint.bins": "64", "attack": "bins", "arms": "none,clipping"},
+        {"server": "imprint", "attack": "bins", "arms": "none,clipping", "honest": "false"},
+        {"server": "imprint", "arms": "none,pruning:fraction=0.5", "voices": "worst"},
+        {"server": "imprint", "attack": "bins", "differs": "matrix", "arms": "none,clipping", "attacks": "bins,idlg"},
+        {"server": "bisect", "attack": "bins", "differs": "rounds", "watched": "2,3"},
+    ],
+    ids=["server", "rounds", "protection", "no-honest", "worst", "matrix", "watched"],
+)
+@pytest.mark.long
+def test_a_comparison_of_servers_is_at_a_link_with_its_settings(door: Service, look: Open, address: dict[str, str]) -> None:
+    at = press(look(**{**QUICK, **address}))
+    runs = at.query_params["runs"]
+    assert len(runs.split(",")) > 1
+    for again in (look(runs=runs), look(**{name: str(value) for name, value in at.query_params.items()})):
+        assert press(again).query_params["runs"] == runs
+
+
+def test_a_link_with_a_server_that_is_not_known_says_so(look: Open) -> None:
+    at = look(**QUICK, differs="server", servers="imprint,no_such,imprint:bins=0")
+    assert at.multiselect(key="servers").value == ["imprint"]
+    assert re.search(r"servers: no.?_such cannot be used here and is left out", words(at).replace("\\", ""))
+
+
+@pytest.mark.long
+def test_pictures_are_read_off_by_a_cheating_server_and_files_say_so(door: Service, look: Open, work: Callable[[], None]) -> None:
+    at = press(look(**{**QUICK, **SUM, "attack": "bins"}, server="imprint", arms="none,clipping"))
+    while door.store.queue():
+        work()
+    fine(at.run())
+    ids = at.query_params["runs"].split(",")
+    runs = [run for id in ids if (run := door.look(id))]
+    reading = runs[0].result
+    assert reading
+    assert reading["verdict"]["word"] == RECOGNIZABLE
+    assert reading["scores"]["psnr"] == 100  # the cap: each of the four pictures is alone in its bin, so it is exact
+    servers, told = grids(at)[0], words(at)
+    assert [head.strip() for head in re.findall(r'<th scope="colgroup"[^>]*>([^<]*)</th>', servers)] == ["Imprint", "Honest server"]
+    assert f">{reading['scores']['psnr']:.1f}<" in servers
+    assert "**Differs.** The protection: no protection; Clipping 4. The server: Sorts pictures by brightness" in told
+    assert "The same pictures, several servers: what leaks if a server changes the model?" in told
+    table = make(door.store, ids, "table.csv", CATALOG)
+    report = make(door.store, ids, "comparison.html", CATALOG)
+    file = make(door.store, ids, "comparison.json", CATALOG)
+    assert table
+    assert report
+    assert file
+    lines = table.data.decode("utf-8-sig").splitlines()
+    assert [line.rsplit(",", 1)[-1] for line in lines] == [
+        "server",
+        *["Imprint", "honest server"],
+        *["Imprint"] * 2,
+        *["honest server"] * 2,
+    ]
+    assert "it changes the network before it hands the network out" in report.data.decode()
+    assert "honest but curious: it follows the protocol" in report.data.decode()
+    other = look()
+    other.file_uploader(key="comparison-0").set_value(("comparison.json", file.data, "application/json")).run()
+    other = next(button for button in other.button if button.label == "Run it again").click().run()
+    fine(other)
+    assert other.query_params["runs"].split(",") == ids
+    assert other.toggle(key="honest").value is True
+    assert other.selectbox(key="server").value == "imprint"
