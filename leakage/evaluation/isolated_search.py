@@ -6,12 +6,14 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from leakage.engine.core import Attack, Observation, Snapshot
+from leakage.engine.core import Attack, Observation, Server, Snapshot
 from leakage.engine.federation import Federation
 from leakage.engine.labels import labels_by_prior, mean_predictions
 from leakage.engine.losses import classes_of, fractions_of
 
 GREY = 0.5  # in the places of pictures that were not looked for
+SEPARATED_BY_CLASS = "known to the server, which has separated the pictures of this class"
+UNKNOWN_CLASS = "not known: the class that the server has set stands in its place"
 
 
 def run_attack(attack: Attack, federation: Federation, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
@@ -36,13 +38,14 @@ def run_attack(attack: Attack, federation: Federation, seen: Observation, rng: t
     if alone is seen:
         yield from snapshots or ()  # None: the attack's `run` has no yield
         return
+    assert server is not None
     others = _labels_of_others(seen, alone)
     for snapshot in snapshots or ():
         fits = snapshot.x.shape == alone.batch.shape  # a Snapshot of a wrong shape is reported as it is
-        yield _filled(snapshot, seen, alone, others) if fits else snapshot
+        yield _filled(snapshot, seen, alone, others, server) if fits else snapshot
 
 
-def _filled(snapshot: Snapshot, seen: Observation, alone: Observation, others: Tensor) -> Snapshot:
+def _filled(snapshot: Snapshot, seen: Observation, alone: Observation, others: Tensor, server: Server) -> Snapshot:
     """Return a Snapshot of the separated pictures with grey pictures in the other places, which have the labels `others`."""
     left = len(others)
     grey = snapshot.x.new_full((left, *snapshot.x.shape[1:]), GREY)
@@ -53,7 +56,7 @@ def _filled(snapshot: Snapshot, seen: Observation, alone: Observation, others: T
     grey_words = [f"{left} place{' is' if left == 1 else 's are'} grey: not looked for"] if left else []
     note = {**snapshot.note, "read from": "; ".join([*found, alone.isolated, *grey_words])}
     if alone.granted.labels is not None and seen.granted.labels is None:
-        note["label rule"] = "known to the server, which has separated these pictures"
+        note["label rule"] = SEPARATED_BY_CLASS if server.separates_by_class else UNKNOWN_CLASS
     return replace(snapshot, x=torch.cat([snapshot.x, grey]), y=torch.cat([snapshot.y, y]), note=note, proved=proved)
 
 

@@ -38,6 +38,7 @@ class ClassFishing(Server):
     last_layer = "bias"
     classes = ("target",)
     separates = True
+    separates_by_class = True
 
     target: int = param(1, 0, 9999, "The class that the server looks for, as a number from 0.")
     row: float = param(0.5, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")

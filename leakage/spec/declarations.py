@@ -185,6 +185,8 @@ class ServerDeclarations(Declarations):
     """The fields that name a class of the network, as a number from 0."""
     separates: bool = False
     """The server separates pictures of a batch, so BatchNorm must use its stored statistics."""
+    separates_by_class: bool = False
+    """The server separates the pictures of a class that it chooses, so it knows their labels."""
     one_step: bool = False
     """The server needs clients that take a single local step."""
     clients: int = 1

@@ -81,7 +81,7 @@ def test_a_search_finds_the_picture_that_is_alone_in_its_class_and_leaves_the_ot
     assert (cheated.reconstruction == 0.5).flatten(1).all(1).tolist() == [number != 7 for number in range(len(Y))]
     said = "1 picture of class 7, counted by the gradient of the last bias, of 12; 11 places are grey: not looked for"
     assert cheated.note["read from"] == said
-    assert cheated.note["label rule"] == "known to the server, which has separated these pictures"
+    assert cheated.note["label rule"] == "known to the server, which has separated the pictures of this class"
     assert cheated.labels[7] == 7
     assert sorted(cheated.labels) == sorted(Y.tolist())  # the last layer counts all classes
     closed = leakage.attack(model, x, Y, server=leakage.plugin("class_fishing", target=7), attack="linear_layer")
