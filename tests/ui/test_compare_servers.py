@@ -112,6 +112,7 @@ def test_where_servers_differ_the_honest_one_is_attacked_by_what_needs_no_other(
     usual = prepared().compare.experiment.attack
     assert at.selectbox(key="attack").value == usual.id
     assert not any(box.key == "server" for box in at.selectbox)  # the list of servers takes its place
+    assert "server" not in at.query_params
     experiments = asked(door, press(at.multiselect(key="servers").set_value(["imprint"]).run()))
     assert attacked(experiments) == [("", usual.id), ("imprint", "bins")]
     assert experiments[0].attack.fields["steps"] == usual.fields["steps"]
