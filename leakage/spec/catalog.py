@@ -44,6 +44,7 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
             "json_size",
             "part",
             "refusals",
+            "server_fit",
             "syntax",
             "tasks",
         )

@@ -101,7 +101,7 @@ def test_the_secret_of_a_server_is_reached_from_no_client_and_from_no_truth(chea
     truth = Private(x, LABELS, 10)
     assert of_type((client, handed, truth), Bins) == []
     assert of_type((handed, truth), Server, Observation, Round) == []
-    assert len(handed) == clients
+    assert len(handed) == attack.federation.aggregation.members
     assert (attack.seen.secret is None) == (of_type(attack.seen, Bins) == [])  # the walk sees it where it is
 
 

@@ -106,7 +106,7 @@ def test_one_server_is_tried_with_several_settings(door: Service, look: Open) ->
 
 
 def test_where_servers_differ_the_honest_one_is_attacked_by_what_needs_no_other(door: Service, look: Open) -> None:
-    at = look(v="1", pictures=FOUR, voices="both", server="imprint", attack="bins")
+    at = look(v="1", pictures=FOUR, **{"voices": "both"}, server="imprint", attack="bins")
     at.button_group(key="differs").set_value("server").run()
     fine(at)
     usual = prepared().compare.experiment.attack
@@ -153,7 +153,7 @@ def test_without_a_cheating_server_there_is_no_such_switch(look: Open) -> None:
 
 
 def test_the_strongest_attackers_of_a_cheating_server_begin_with_the_one_that_reads_it(door: Service, look: Open) -> None:
-    experiments = asked(door, press(look(v="1", voices="worst", pictures=FOUR, server="imprint", arms="none,clipping")))
+    experiments = asked(door, press(look(v="1", **{"voices": "worst"}, pictures=FOUR, server="imprint", arms="none,clipping")))
     first = {(len(one.defenses), one.server is None): one.attack.id for one in reversed(experiments)}
     assert first[0, False] == first[1, False] == "bins"
     assert "bins" not in {one.attack.id for one in experiments if one.server is None}

@@ -20,8 +20,8 @@ HONEST_TOO = "honest"  # widget key of the switch that adds a variant with an ho
 ALONE = (SERVER, "strength")  # what differs without that switch: servers differ already, or a curve is drawn of all runs
 NOTE = (
     "One more variant has a server that keeps to the protocol (honest but curious). It is attacked by the attack that you choose below. "
-    "Each other variant is attacked by the attack that reads what its server has built into the model. If there is no such attack, your "
-    "choice is used there too."
+    "Each other variant is attacked by the attack that reads what its server has built into the model. For a server without such an "
+    "attack, your choice is used too."
 )
 
 
