@@ -29,7 +29,6 @@ class DSnr(Check):
     hint = "Trained networks raise this alarm under an honest server too. Compare how often it does with what it finds."
     source = "https://arxiv.org/abs/2306.03013"
     measures = "how far one picture outweighs the other pictures together in the gradient of a layer"
-    pictures = 2
 
     threshold: float = param(1.1, 0, 1e9, "The check trips above this ratio of one picture to the others.")
 

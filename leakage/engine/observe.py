@@ -62,7 +62,7 @@ def ready(model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Li
 def inspection_of(
     model: nn.Module, federation: Federation, x: Tensor, *, batch_norm: Literal["eval", "batch"] = "eval"
 ) -> Inspection | None:
-    """Return the clients' checks of what they will receive; None if they check nothing.
+    """Return the inspection that clients make of each received model; None where they check nothing.
 
     Call it before `ready`, which alters the model; the arguments are those of `ready`.
     """
@@ -93,7 +93,7 @@ def observe(  # noqa: PLR0913  (the clients, the server and who may stop them)
         y: private labels (B,).
         federation: protocol, protections, rounds and threat model.
         num_classes: K.
-        inspection: the clients' checks of what they receive, as `inspection_of` returns them; the attacker does not learn what they find.
+        inspection: how clients check each received model (`inspection_of`); the attacker does not learn what they find.
         should_stop: called before every local step of every round.
 
     Raises:

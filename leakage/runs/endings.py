@@ -49,7 +49,7 @@ def refused(why: str, checks: Sequence[CheckFacts]) -> Ending:
     """Return the ending of a run in which a phone refused to train the model that it received, so that nothing was sent.
 
     Args:
-        why: the refusal, as a sentence; nothing else is told of such a run.
+        why: the refusal, as a sentence; pages show nothing else of such a run.
         checks: what the phones' checks found.
     """
     return Ending(how=REFUSED, words=why, checks=tuple(checks))

@@ -98,5 +98,5 @@ def _network(seen: Observation, layer: LogitLayer, target: int, direction: Tenso
             if name in (layer.weight, layer.bias):
                 value.zero_()
         model.get_parameter(layer.weight)[target] = direction
-    set_loss(model, CustomLoss(lambda logits, _: logits[:, target].mean(), "the mean of what was fished"))
+    set_loss(model, CustomLoss(lambda logits, _: logits[:, target].mean(), "the mean output of the target class"))
     return model

@@ -200,8 +200,6 @@ class CheckDeclarations(Declarations):
 
     measures: str = ""
     """What the number of the check says, in words that follow "measures"."""
-    pictures: int = 1
-    """The least number of pictures of a client for which the check is defined."""
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,20 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
     return opened
 
 
+def opener(page: str, monkeypatch: pytest.MonkeyPatch) -> Open:
+    """Return a function that opens one page by an address, with no other page before it."""
+
+    def opened(**address: str) -> AppTest:
+        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page(page)
+        at.query_params.update(address)
+        at.run()
+        fine(at)
+        return at
+
+    return opened
+
+
 def words(at: AppTest) -> str:
     """Return all text of a page."""
     elements = (*at.markdown, *at.caption, *at.warning, *at.info, *at.error)
@@ -69,6 +83,19 @@ def asked(door: Service, at: AppTest) -> Experiment:
     run = door.look(at.query_params["run"].split(",")[-1])
     assert run is not None
     return run.experiment_as(Experiment)
+
+
+def all_asked(door: Service, at: AppTest) -> list[Experiment]:
+    """Return the experiments of the page Compare, in the order of its address."""
+    runs = [door.look(id) for id in at.query_params["runs"].split(",")]
+    return [run.experiment_as(Experiment) for run in runs if run]
+
+
+def press_without_error(at: AppTest) -> AppTest:
+    """Press Run, and assert that the page shows no error."""
+    at = press_run(at)
+    fine(at)
+    return at
 
 
 def press_run(at: AppTest) -> AppTest:

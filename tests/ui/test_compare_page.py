@@ -11,9 +11,10 @@ from urllib.parse import parse_qsl
 
 import pytest
 import torch
-from page_visits import Open, fine, words
+from page_visits import Open, fine, opener, words
+from page_visits import all_asked as asked
+from page_visits import press_without_error as press
 from small_problems import CATALOG
-from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from leakage.data.checkpoints import cards
@@ -28,7 +29,6 @@ from leakage.results.differences import attacker
 from leakage.runs.events import TrainingEnd
 from leakage.runs.owners import owner_of
 from leakage.runs.service import Service
-from leakage.settings import ROOT
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.prepared import prepared
 from leakage.spec.words import INAPPLICABLE
@@ -46,28 +46,7 @@ GREY = {"psnr": 11.5, "ssim": 0.1}
 @pytest.fixture
 def look(door: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
     """Open the page by an address, with no other page before it."""
-
-    def opened(**address: str) -> AppTest:
-        monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page("pages/compare.py")
-        at.query_params.update(address)
-        at.run()
-        fine(at)
-        return at
-
-    return opened
-
-
-def press(at: AppTest) -> AppTest:
-    at = at.button(key="run-button").click().run()
-    fine(at)
-    return at
-
-
-def asked(door: Service, at: AppTest) -> list[Experiment]:
-    """The experiments of the address, in its order."""
-    runs = [door.look(id) for id in at.query_params["runs"].split(",")]
-    return [run.experiment_as(Experiment) for run in runs if run]
+    return opener("pages/compare.py", monkeypatch)
 
 
 def shown(at: AppTest) -> str:

@@ -30,6 +30,8 @@ def test_choosing_a_server_offers_its_attack_and_an_honest_server_takes_it_back(
     found = asked(door, press_run(at))
     assert (found.server.id, found.attack.id) == ("imprint", "bins")
     assert choose(at, "none").selectbox(key="attack").value == Experiment().attack.id
+    assert choose(at, "first_layer").selectbox(key="attack").value == "linear_layer"
+    assert choose(at, "none").selectbox(key="attack").value == "linear_layer"  # it reads the updates for an honest server too
     assert asked(door, press_run(at)).server is None
 
 

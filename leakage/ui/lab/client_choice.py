@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 import streamlit as st
 
 from leakage.networks.k_curve import LOSSES, Loss
+from leakage.results.server_variants import needs_cheating
 from leakage.spec.catalog import Catalog
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import MAX_ROUNDS, Part
@@ -86,11 +87,10 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
 
 def offer_attack(known: Catalog) -> None:
     """Choose the attack that reads what the chosen server has built in; for an honest server an attack that needs no such server."""
-    reading = {name for entry in known.servers for name in entry.reading}
-    chosen = known.servers.find(st.session_state["server"])
-    if chosen and chosen.reading:
-        st.session_state["attack"] = chosen.reading[0]
-    elif st.session_state.get("attack") in reading:
+    server, attack = known.servers.find(st.session_state["server"]), known.attacks.find(st.session_state.get("attack", ""))
+    if server and server.reading:
+        st.session_state["attack"] = server.reading[0]
+    elif attack and needs_cheating(attack):
         st.session_state["attack"] = forms.DEFAULTS["attack"]
 
 
