@@ -143,8 +143,8 @@ def test_a_broken_plug_in_is_named_in_the_terminal_until_it_is_corrected(tmp_pat
         assert (home / "watch.log").read_text().count(said) == 1
         assert "SyntaxError" in (home / "dispatch.log").read_text()
         planted.unlink()
-        until(lambda: (home / "catalog.json").exists(), what="the plug-ins are listed")
-        assert not (home / "catalog.fault").exists()
+        until(lambda: not (home / "catalog.fault").exists(), what="the fault is gone")
+        assert (home / "catalog.json").exists()  # it is written before the fault is removed
         assert watch.poll() is None
 
 
