@@ -73,7 +73,7 @@ class RGap(Attack):
     fits = {"pictures": (1,), "precision": ("float64",)}
     way = "Solve layer by layer, from the output down."
     loss_name = "relative gradient distance"
-    ends_without = "the weight of any layer, and of the last first of all (with its bias), where it begins"
+    ends_without = "the weight of each layer, and the bias of the last layer"
 
     system: str = choice(
         BALANCED,

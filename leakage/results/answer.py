@@ -119,7 +119,7 @@ class Answer:
         counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
         unknown, unsent = self.people.get(CUT_SHORT, 0), self.people.get(REFUSED, 0)
         words = f"Of {counted(self.total - unknown - unsent, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
-        words += f"; time ran out on {unknown} more" if unknown else ""
+        words += f"; {unknown} more not tried to the end" if unknown else ""
         return f"{words}; the phone refused {unsent} more." if unsent else f"{words}."
 
 

@@ -224,5 +224,5 @@ def _unfit(question: Question, known: Catalog) -> dict[str, str]:
         if allowed and question.pictures not in allowed:
             limit = max(allowed) if question.pictures > max(allowed) else min(allowed)
             most = f"{'at most' if question.pictures > limit else 'at least'} {counted(limit, 'picture')}"
-            reasons[entry.id] = f"it is for {most} in one update, and here are {question.pictures}."
+            reasons[entry.id] = f"it is for {most} in one update. The update that you ask about has {question.pictures}."
     return reasons

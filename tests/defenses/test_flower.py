@@ -207,5 +207,5 @@ def test_a_closed_form_is_exact_without_the_tensors_that_it_does_not_need(names:
 def test_the_page_of_networks_says_which_attack_needs_which_tensor() -> None:
     words = sentence(CATALOG)
     assert "Bias attack needs the weight or the bias of the first layer" in words
-    assert "R-GAP needs the weight of any layer, and of the last first of all" in words
+    assert "R-GAP needs the weight of each layer, and the bias of the last layer" in words
     assert "iDLG" not in words

@@ -205,7 +205,7 @@ def test_a_failed_attack_is_never_called_safe(reader: Store) -> None:
 def test_pictures_on_which_time_ran_out_are_not_called_not_shown(reader: Store) -> None:
     """Of twelve pictures "none shown" was said where eight had not been attacked to an end."""
     assert answer(reader, [ended(1, [NOT_SHOWN, CUT_SHORT, CUT_SHORT])], CATALOG).seen == (
-        "Of 1 picture: none shown by these attacks; time ran out on 2 more."
+        "Of 1 picture: none shown by these attacks; 2 more not tried to the end."
     )
 
 

@@ -286,7 +286,7 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
     assert searched["Which try of the search is shown"] == "try 2"
     assert not {"What the picture was read from", "What the attack reports"} & set(searched)
     assert (
-        said(alpha=0.48123)["The model that the attacker computes with: the model sent out (0), the model that came back (1), or a mixture"]
+        said(alpha=0.48123)["The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture"]
         == "alpha 0.48"
     )
 
