@@ -28,6 +28,7 @@ INFINITE = "∞"
 UNCERTAIN = "{:.1f} percentage points {}; too few trainings to be certain"
 SAME_MEAN = "the same mean; too few trainings to be certain"
 SMALL = 1.0  # percentage points: a difference that is smaller with 95 % confidence is called small
+CHANGED = "measured with an honest server; here the server changes the model, so the phones train another one"
 NO_DIFFERENCE = "differs by less than 1 percentage point"
 BUDGET = "Privacy budget (epsilon)"
 
@@ -93,12 +94,14 @@ class Trained:
 def cost(runs: RunReader, experiment: Experiment, known: Catalog) -> Cost:
     """Return the accuracy and the privacy budget of a training with the protections of an experiment.
 
-    Both are read from the accuracy table or from trainings on this machine. Where the experiment's model is not the model of the table, or
-    where nothing was measured, there is no accuracy, and `Cost.blank` says why.
+    Both are read from the accuracy table or from trainings on this machine. Where the experiment's model is not the model of the table,
+    where a server changes the model, or where nothing was measured, there is no accuracy, and `Cost.blank` says why.
     """
     if not table():
         return UNKNOWN
     recipe = recipe_words(known)
+    if experiment.server:
+        return Cost(recipe=recipe, blank=CHANGED)
     if not same_model(experiment.model, known):
         return Cost(recipe=recipe, blank=f"measured of {recipe}; the model here is another")
     protected, plain = trained(runs, experiment.defenses, known), trained(runs, (), known)

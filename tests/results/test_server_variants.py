@@ -1,13 +1,17 @@
 """Variants of a comparison by their server: cheating servers with the attack that reads them, beside an honest server."""
 
+from pathlib import Path
+
 import pytest
 from comparison_rows import judged
 from small_problems import CATALOG
 
+from leakage.results.accuracy_cost import CHANGED, cost, trained_in_table
 from leakage.results.comparison import crossed, crossed_with_servers
 from leakage.results.server_variants import cheating, differ_in_server, each_with_honest, honest, offered, server_key
 from leakage.results.variant import Variant
 from leakage.results.worst_case import strongest_attacks
+from leakage.runs.store import Store
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.prepared import prepared
 
@@ -69,3 +73,14 @@ def test_a_table_of_protections_and_servers_has_a_cell_for_every_row() -> None:
 def test_protections_with_another_server_have_lines_of_their_own_in_the_matrix_of_attacks() -> None:
     four = [Experiment(server=server, attack=attack) for server in (None, IMPRINT) for attack in (DLG, Part(id="idlg"))]
     assert crossed(four, CATALOG)
+
+
+def test_an_accuracy_stands_beside_an_honest_server_alone(tmp_path: Path) -> None:
+    """It was measured in trainings of the agreed model, and a server that changes the model lets the phones train another one."""
+    store = Store(tmp_path / "store.db")
+    measured = trained_in_table((), CATALOG)
+    assert measured
+    assert cost(store, Experiment(), CATALOG).accuracies == measured.accuracies
+    cheated = cost(store, CHEATED, CATALOG)
+    assert (cheated.accuracies, cheated.blank) == ((), CHANGED)
+    store.close()

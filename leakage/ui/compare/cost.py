@@ -42,7 +42,7 @@ def show(rows: Sequence[Row], experiments: Sequence[Experiment], known: Catalog)
     stacks = {
         key_of(experiment.defenses, known): experiment.defenses
         for experiment, row in pairs
-        if row.accuracy is None and accuracy_cost.same_model(experiment.model, known)
+        if row.accuracy is None and experiment.server is None and accuracy_cost.same_model(experiment.model, known)
     }
     unknown = [stack for stack in stacks.values() if accuracy_cost.training(stack, known)]
     same_scene_rows = [row for experiment, row in pairs if accuracy_cost.same_scene(experiment, known)]

@@ -95,11 +95,11 @@ SCORES = {  # title -> column
 }
 NOTE = (
     "A dash (–) means: not measured, or not defined. The accuracy is that of the model that the table names, after a short training with "
-    "the protection of the row. The training is the same for all protections. The accuracy is blank if it was not measured, or if another "
-    "model is attacked here. With more rounds of training some protections lose less accuracy, see “Precomputed results”. The privacy "
-    "budget (epsilon) limits what can be learned about one picture, or about all pictures of one phone (differential privacy; delta, the "
-    "small slack of this limit, is at most 0.00001). The sign ∞ means that the privacy budget bounds nothing. If the phone does nothing "
-    "that an attacker could imitate, one run stands for both attackers."
+    "the protection of the row. The training is the same for all protections. The accuracy is blank if it was not measured, if another "
+    "model is attacked here, or if the server changes the model: the phones then train another one. With more rounds of training some "
+    "protections lose less accuracy, see “Precomputed results”. The privacy budget (epsilon) limits what can be learned about one picture, "
+    "or about all pictures of one phone (differential privacy; delta, the small slack of this limit, is at most 0.00001). The sign ∞ means "
+    "that the privacy budget bounds nothing. If the phone does nothing that an attacker could imitate, one run stands for both attackers."
 )
 MATRIX_NOTE = (
     "How close the attacker's picture is, in decibels (PSNR): a higher number leaks more. A full colour means: "
