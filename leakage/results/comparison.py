@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from leakage.results.accuracy_cost import UNKNOWN, Cost, cost, epsilon_of_json
 from leakage.results.differences import NOTHING, attacker, part_words, protection, sentence_case, titles
 from leakage.runs.endings import how_it_stands, why_inapplicable, why_refused
-from leakage.runs.event_parts import BaselineScores, FrameScores
+from leakage.runs.event_parts import BaselineScores, CheckFacts, FrameScores
 from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import Run
@@ -74,6 +74,8 @@ class Row:
     """The refusal of the phone, which sent nothing, so that there is no verdict and no scores; "" if it did not refuse."""
     checks: str = ""
     """What the phones' checks of the received model found, in words; "" if they checked nothing."""
+    readings: tuple[CheckFacts, ...] = ()
+    """What each check found in each round."""
 
     @property
     def name(self) -> str:
@@ -126,6 +128,7 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
     grey = (meta.judging.baselines if meta else {}).get("grey", BaselineScores())
     costs, baseline = cost(reader, experiment, known), {"psnr": grey.psnr, "ssim": grey.ssim, "lpips": grey.lpips, "rank": grey.rank}
     attacker_type, ending = attacker(experiment, known), end.ending if end else None
+    readings = ending.checks if ending and ending.checks else meta.checks if meta else ()
     return Row(
         attacker=attacker_type,
         run=run.id,
@@ -144,7 +147,8 @@ def _row(reader: RunReader, run: Run, experiment: Experiment, known: Catalog, **
         cost=costs,
         inapplicable=why_inapplicable(ending),
         refused=why_refused(ending),
-        checks=summary(ending.checks if ending and ending.checks else meta.checks if meta else ()),
+        checks=summary(readings),
+        readings=tuple(readings),
         grey={name: value for name, value in baseline.items() if value is not None},
         answer="; ".join(meta.knowledge.answers if meta and attacker_type == "adaptive" else ()),
         **words,

@@ -11,8 +11,10 @@ from leakage.results.differences import HONEST
 from leakage.results.exports import GAP, WIDE, Download, table
 from leakage.results.slides import wrapped
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
+from leakage.runs.event_parts import CheckFacts
 from leakage.runs.store import Store
 from leakage.spec.catalog import Catalog
+from leakage.spec.check_words import number_words, telling
 from leakage.spec.words import INAPPLICABLE, REFUSED
 
 COLUMN = 192  # screen pixels of a variant's pictures; fewer if the whole would become wider than exports.WIDE
@@ -31,7 +33,9 @@ def make(store: Store, ids: Sequence[str], name: str, known: Catalog) -> Downloa
 
 def _table(variants: list[VariantResult], _known: Catalog) -> Download:
     of_grey, of_run = [f"grey_{name}" for name in GREY], ["checks", "seed", "run", "server"]
-    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *of_grey, *of_run]
+    checks = list(dict.fromkeys(reading.check for variant in variants for reading in variant.row.readings))
+    of_checks = [f"{check}{about}" for check in checks for about in ("", "_threshold", "_alarm")]
+    head = ["arm", "attacker", "status", "ended", "verdict", *SCORES, *COST, *of_grey, *of_run, *of_checks]
 
     def line(variant: VariantResult) -> list[object]:
         row = variant.row
@@ -41,9 +45,15 @@ def _table(variants: list[VariantResult], _known: Catalog) -> Download:
         grey = [row.grey.get(name) for name in GREY]
         word = INAPPLICABLE if row.inapplicable else REFUSED if row.refused else row.verdict
         last = [row.checks, variant.experiment.seed, row.run, row.server or HONEST]
-        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, *last]
+        found = [value for check in checks for value in _reading(telling(row.readings, check))]
+        return [row.title, row.attacker, row.status, row.ended, word, *scores, *cost, *grey, *last, *found]
 
     return table(head, map(line, variants))
+
+
+def _reading(reading: CheckFacts | None) -> list[object]:
+    """Return the number of a check, its threshold, and whether it tripped ("yes" or "no"); blanks if it was not used."""
+    return [number_words(reading), reading.threshold, "yes" if reading.tripped else "no"] if reading else [None] * 3
 
 
 def _data(variants: list[VariantResult], known: Catalog) -> Download:

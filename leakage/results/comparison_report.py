@@ -13,6 +13,7 @@ from PIL import Image
 
 from leakage.data.images import saved
 from leakage.frontend.markup import render
+from leakage.results import check_table
 from leakage.results.accuracy_cost import EPSILONS, epsilon_words, heading
 from leakage.results.comparison import Row, only_naive
 from leakage.results.comparison_file import CLOSES, OPENS
@@ -70,6 +71,8 @@ def page(variants: Sequence[VariantResult], known: Catalog) -> str:
         score_heads=[*HEAD, *_cost_heads(variants)],
         scores=_table(variants),
         verdicts=_verdict_sentences(variants),
+        checked=check_table.check_table([variant.row for variant in variants]),
+        check_note=check_table.NOTE,
         rule=next((end.verdict.rule for variant in variants if (end := variant.run.outcome(AttackEnd)) and end.verdict), ""),
         curves=_curves(variants),
         apart=apart,

@@ -13,6 +13,7 @@ from leakage.results.accuracy_cost import INFINITE
 from leakage.results.comparison import Row, rows
 from leakage.results.differences import differs
 from leakage.results.exports import answer_of, as_grid, private_grid
+from leakage.runs.event_parts import EventPart
 from leakage.runs.events import MetaEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
@@ -82,4 +83,6 @@ def without_infinity(value: Any) -> Any:
         return {name: without_infinity(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [without_infinity(part) for part in value]
+    if isinstance(value, EventPart):
+        return value.model_dump()
     return INFINITE if value == math.inf else value

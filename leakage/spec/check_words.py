@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import inf
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
@@ -32,6 +32,9 @@ class FoundByCheck(Protocol):
     def round(self) -> int: ...
 
 
+Found = TypeVar("Found", bound=FoundByCheck)
+
+
 def check_rows(experiment: Experiment, known: Catalog, readings: Sequence[FoundByCheck]) -> list[Row]:
     """Return a row of the threat model table for each check of the phones: what it measures, its threshold, and what it found.
 
@@ -55,7 +58,7 @@ def check_rows(experiment: Experiment, known: Catalog, readings: Sequence[FoundB
     return rows
 
 
-def telling(readings: Sequence[FoundByCheck], check: str) -> FoundByCheck | None:
+def telling(readings: Sequence[Found], check: str) -> Found | None:
     """Return what tells most of a check: the first round in which it tripped, else that of its largest number; None without a reading.
 
     A check that trips always has a number or is infinite; one that does not trip and has no number is not defined for these pictures.

@@ -1,5 +1,7 @@
 """The page Compare with servers that change the model: as what differs, and behind protections, beside an honest server."""
 
+import csv
+import json
 import re
 from collections.abc import Callable
 
@@ -11,6 +13,7 @@ from small_problems import CATALOG
 from streamlit.testing.v1 import AppTest
 
 from leakage.results.comparison_exports import make
+from leakage.results.comparison_file import experiments as read_file
 from leakage.results.worst_case import are_strongest_attacks
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment
@@ -159,8 +162,10 @@ def test_an_attack_that_needs_a_cheating_server_has_no_honest_variant_where_atta
         {"server": "imprint", "arms": "none,pruning:fraction=0.5", "voices": "worst"},
         {"server": "imprint", "attack": "bins", "differs": "matrix", "arms": "none,clipping", "attacks": "bins,idlg"},
         {"server": "bisect", "attack": "bins", "differs": "rounds", "watched": "2,3"},
+        {"differs": "checks", "servers": "imprint,label_flip", "checks": "new_layers,d_snr", "d_snr.threshold": "2.0"},
+        {"differs": "checks", "servers": "imprint", "checks": "new_layers", "refuse": "False"},
     ],
-    ids=["server", "rounds", "protection", "no-honest", "worst", "matrix", "watched"],
+    ids=["server", "rounds", "protection", "no-honest", "worst", "matrix", "watched", "checks", "checks-send"],
 )
 @pytest.mark.long
 def test_a_comparison_of_servers_is_at_a_link_with_its_settings(door: Service, look: Open, address: dict[str, str]) -> None:
@@ -216,3 +221,95 @@ def test_pictures_are_read_off_by_a_cheating_server_and_files_say_so(door: Servi
     assert other.query_params["runs"].split(",") == ids
     assert other.toggle(key="honest").value is True
     assert other.selectbox(key="server").value == "imprint"
+
+
+# ---------------------------------------------------------------- servers and checks
+
+CHECKED = {**QUICK, "differs": "checks"}
+
+
+def test_servers_are_looked_at_by_all_checks_beside_an_honest_one_and_the_phone_sends_all_the_same(door: Service, look: Open) -> None:
+    at = look(**CHECKED, **SUM, servers="imprint")
+    every = {entry.id for entry in CATALOG.checks}
+    assert set(at.multiselect(key="checks").value) == every
+    assert at.toggle(key="refuse").value is False
+    experiments = asked(door, press(at))
+    assert attacked(experiments) == [("", "inverting_gradients"), ("imprint", "bins")]
+    assert [{part.id for part in one.checks} for one in experiments] == [every, every]
+    assert [one.refuse for one in experiments] == [False, False]
+
+
+def test_checks_that_were_chosen_stay_chosen_and_all_checks_leave_with_the_axis(look: Open) -> None:
+    at = look(**CHECKED, servers="imprint")
+    at.multiselect(key="checks").set_value([]).run()
+    fine(at)
+    assert at.multiselect(key="checks").value == []  # not filled again
+    at.multiselect(key="checks").set_value(["d_snr"]).run()
+    assert at.multiselect(key="checks").value == ["d_snr"]
+    at.button_group(key="differs").set_value("protection").run()
+    fine(at)
+    assert at.multiselect(key="checks").value == []
+    at = look(**QUICK, differs="server", servers="imprint", checks="d_snr")
+    at.button_group(key="differs").set_value("checks").run()
+    assert at.multiselect(key="checks").value == ["d_snr"]  # the visitor's choice
+    at.button_group(key="differs").set_value("server").run()
+    assert at.multiselect(key="checks").value == ["d_snr"]
+
+
+@pytest.mark.long
+def test_the_table_of_checks_has_numbers_thresholds_and_the_false_alarms_of_the_honest_server(
+    door: Service, look: Open, work: Callable[[], None]
+) -> None:
+    at = press(look(**CHECKED, servers="imprint,label_flip", checks="new_layers,alive", refuse="False", **{"new_layers.threshold": "3"}))
+    while door.store.queue():
+        work()
+    fine(at.run())
+    ids = at.query_params["runs"].split(",")
+    honest, imprint, _ = (door.store.meta(id) for id in ids)
+    assert honest
+    assert imprint
+    assert [(each.check, each.number, each.threshold, each.tripped) for each in (*honest.checks, *imprint.checks)] == [
+        ("new_layers", 0, 3, False), ("alive", 0, 0, False),
+        ("new_layers", 4, 3, True), ("alive", 0, 0, False),  # two linear layers, each with a bias
+    ]  # fmt: skip
+    grid = next(str(one.proto.body) for one in at.get("html") if "gle-checked" in one.proto.body)
+    assert "alarm above 3" in grid
+    assert grid.count('class="gle-alarm"') == 1
+    assert "False alarms with an honest server: none." in words(at)
+    assert "Servers that were not noticed: Label flip." in words(at)
+    table, report, file = (make(door.store, ids, name, CATALOG) for name in ("table.csv", "comparison.html", "comparison.json"))
+    assert table
+    assert report
+    assert file
+    lines = list(csv.DictReader(table.data.decode("utf-8-sig").splitlines()))
+    assert [(line["new_layers"], line["new_layers_threshold"], line["new_layers_alarm"]) for line in lines] == [
+        ("0", "3.0", "no"), ("4", "3.0", "yes"), ("0", "3.0", "no")
+    ]  # fmt: skip
+    assert [reading["number"] for reading in json.loads(file.data)["rows"][1]["readings"]] == [4, 0]
+    assert "What the phone's checks found" in report.data.decode()
+    repeated = [experiment.digest() for experiment in read_file(file.data.decode(), CATALOG)]
+    assert repeated == [run.digest for id in ids if (run := door.look(id))]
+
+
+@pytest.mark.long
+def test_a_check_that_refuses_ends_the_run_of_a_cheating_server_alone(door: Service, look: Open, work: Callable[[], None]) -> None:
+    at = press(look(**CHECKED, servers="imprint", checks="new_layers", refuse="True"))
+    while door.store.queue():
+        work()
+    fine(at.run())
+    verdicts = [bool((run := door.look(id)) and run.result and run.result.get("verdict")) for id in at.query_params["runs"].split(",")]
+    assert verdicts == [True, False]
+    grid = next(str(one.proto.body) for one in at.get("html") if "gle-checked" in one.proto.body)
+    assert ">refused<" in grid
+
+
+# ---------------------------------------------------------------- accuracy
+
+
+def test_no_accuracy_is_offered_beside_a_server_that_changes_the_model(look: Open) -> None:
+    def buttons(**more: str) -> list[str]:
+        at = press(look(**{**QUICK, "attack": "bins"}, server="imprint", arms="none,clipping:bound=3.0", **more))
+        return [one.label for one in at.button if one.label.startswith("Clipping")]
+
+    assert buttons(honest="true") == ["Clipping 3"]  # for the variant with an honest server
+    assert buttons(honest="false") == []

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import streamlit as st
 
+from leakage.frontend.markup import render
+from leakage.results import check_table
 from leakage.results.comparison import EXPORTS, MAX_RUNS, Row, crossed, crossed_with_servers, only_naive, rows, same_answers, scenario
 from leakage.results.differences import attacker, differs, sentence_case, titles
 from leakage.results.worst_case import are_strongest_attacks, attacked_in_several_ways, worst_runs
@@ -24,6 +26,7 @@ from leakage.ui.lab.result import EVERY, staged
 
 QUESTION = "One picture, several protections: what leaks, and at what cost?"
 SERVERS = "The same pictures, several servers: what leaks if a server changes the model?"
+CHECKS = "The same pictures, several servers: which check notices a changed model?"
 APART = "Several attacks side by side: not all on the same pictures."
 IN_SHORT = {
     "The pictures": "",
@@ -83,7 +86,8 @@ def title(ids: str) -> str:
     """Return the headline of the page, which says whether the runs have the same private pictures and the same server."""
     experiments = [run.experiment_as(Experiment) for run in find_attacks(ids)]
     several = any(experiment.server != experiments[0].server for experiment in experiments)
-    return APART if pictures_differ(experiments) else SERVERS if several else QUESTION
+    about_servers = CHECKS if any(experiment.checks for experiment in experiments) else SERVERS
+    return APART if pictures_differ(experiments) else about_servers if several else QUESTION
 
 
 def pictures_differ(experiments: Sequence[Experiment]) -> bool:
@@ -172,6 +176,7 @@ def details(runs: list[Run], known: Catalog) -> None:
         for note in same_answers(results):
             st.caption(escape(note))
     by_server(results)
+    by_check(results)
     if attacked_in_several_ways(results):
         st.html(table.worst_table(results))
         st.caption(f"{table.WORST_NOTE} {table.NOTE}")
@@ -196,6 +201,16 @@ def by_server(results: Sequence[Row]) -> None:
     if crossed_with_servers(cells):
         st.html(table.matrix(cells, by_server=True))
         st.caption(table.MATRIX_NOTE)
+
+
+def by_check(results: Sequence[Row]) -> None:
+    """Draw a table of variants and checks, once a run has told what its checks found."""
+    if found := check_table.check_table(results):
+        st.markdown("**What the phone's checks found**")
+        for sentence in found.sentences:
+            st.markdown(escape(sentence))
+        st.html(render("results/check_table.html.jinja", table=found))
+        st.caption(check_table.NOTE)
 
 
 def every_attacker(results: list[Row], experiments: list[Experiment], known: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""Variants that differ in their server: cheating servers beside an honest one, and every other variant also with an honest server."""
+"""Variants that differ in their server: cheating servers beside an honest one, with checks too; other variants with an honest server."""
 
 from collections.abc import Sequence
 
@@ -8,16 +8,19 @@ from leakage.results.defense_keys import known_keys, parse_key
 from leakage.results.server_variants import cheating, each_with_honest, honest, offered, server_key, server_words
 from leakage.results.variant import MOST, Variant, resolved
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment, Part
-from leakage.spec.lab_settings import NONE
+from leakage.spec.experiment import MAX_CHECKS, Experiment, Part
+from leakage.spec.lab_settings import CHECKS, NONE
 from leakage.spec.plugin_menu import menu_entries
 from leakage.spec.words import SERVERS
 from leakage.ui.common import forms
+from leakage.ui.lab.check_choice import choose_checks
 
 SERVER = "server"  # what differs
 KEY = "servers"  # widget key of the cheating servers, as texts of `server_key`
 HONEST_TOO = "honest"  # widget key of the switch that adds a variant with an honest server to each variant
-ALONE = (SERVER, "strength")  # what differs without that switch: servers differ already, or a curve is drawn of all runs
+CHECKED = "checks"  # what differs if each server is looked at by the same checks of the phone
+FILLED = "filled-checks"  # session key: whether this axis has put all checks into the menu, which were not the visitor's choice
+ALONE = (SERVER, CHECKED, "strength")  # what differs without that switch: servers differ already, or a curve is drawn of all runs
 NOTE = (
     "One more variant has a server that keeps to the protocol (honest but curious). It is attacked by the attack that you choose below. "
     "Each other variant is attacked by the attack that reads what its server has built into the model. For a server without such an "
@@ -26,9 +29,16 @@ NOTE = (
 
 
 def set_base(known: Catalog) -> None:
-    """Set the widgets to an honest server, and to an attack that fits it, if servers differ. Call it before they are drawn."""
+    """Set the widgets to an honest server, and to an attack that fits it, if servers differ. Call it before they are drawn.
+
+    Where servers are crossed with checks, the menu of checks begins with all checks, and the phone sends its update all the same.
+    """
     state = st.session_state
-    if state.get("differs") != SERVER:
+    if state.get("differs") == CHECKED:
+        _fill_checks(known)
+    elif state.pop(FILLED, False):
+        state[CHECKS] = []
+    if state.get("differs") not in (SERVER, CHECKED):
         return
     state["server"] = NONE
     chosen = Part(id=state.get("attack", forms.DEFAULTS["attack"]))
@@ -57,6 +67,24 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         _other_settings(picked, known)
     st.caption(NOTE)
     return [Variant("Honest server", honest(base.attack, known)), *(variants[key] for key in picked)]
+
+
+def choose_checked(base: Experiment, known: Catalog) -> list[Variant]:
+    """Draw the choice of servers and of checks; return a variant for each server, in which the phone uses all chosen checks."""
+    servers = choose(base, known)
+    checks, refuse = choose_checks(known)
+    return [Variant(variant.title, {**variant.change, "checks": checks, "refuse": refuse}) for variant in servers]
+
+
+def _fill_checks(known: Catalog) -> None:
+    """Put all checks into an empty menu of checks and switch the refusal off, once after servers and checks were chosen to differ."""
+    state = st.session_state
+    if FILLED in state:
+        return
+    state[FILLED] = not state.get(CHECKS)
+    if state[FILLED]:
+        state[CHECKS] = [entry.id for entry in menu_entries(known, "check")][:MAX_CHECKS]
+        state["refuse"] = False
 
 
 def _other_settings(picked: list[str], known: Catalog) -> None:

@@ -29,6 +29,7 @@ DIFFERS = {
     "rate": "Local rate",
     "rounds": "Rounds",
     "server": "Server",
+    "checks": "Server × check",
     "matrix": "Protection × attack",
 }
 NEWCOMER = "newcomer"  # session key: whether this visitor has not chosen an attack yet
@@ -44,6 +45,7 @@ LISTS: dict[str, tuple[str, ...]] = {  # what differs -> widget keys of its menu
     "training": ("states",),
     **{about: (key,) for about, key in client_axes.KEYS.items()},
     server_axis.SERVER: (server_axis.KEY,),
+    server_axis.CHECKED: (server_axis.KEY,),
     "matrix": ("arms", "attacks"),
 }
 
@@ -67,6 +69,7 @@ def choose(base: Experiment, known: Catalog) -> list[Variant]:
         "batch": _batches,
         "training": _trainings,
         server_axis.SERVER: server_axis.choose,
+        server_axis.CHECKED: server_axis.choose_checked,
         "matrix": _matrix,
         **{about: partial(client_axes.choose, about) for about in client_axes.KEYS},
     }
@@ -117,8 +120,9 @@ def choose_attackers() -> str:
 def set_apart() -> list[str]:
     """Return the names of the client's fields that differ between the variants: they have another widget, so the form leaves them out."""
     differs = st.session_state.get("differs", "")
-    fields = {**client_axes.FIELDS, server_axis.SERVER: "server"}
-    return [fields[differs]] if differs in fields else []
+    fields = {about: [field] for about, field in client_axes.FIELDS.items()}
+    fields |= {server_axis.SERVER: ["server"], server_axis.CHECKED: ["server", "checks"]}
+    return fields.get(differs, [])
 
 
 def prepare() -> None:

@@ -132,7 +132,8 @@ def load(experiments: Sequence[Experiment], known: Catalog) -> None:
         servers = server_axis.keys_of(cheated, known)
         shared = known_keys([key_of((part,), known) for part in experiments[0].defenses], known)
         attackers = {attacker(experiment, known) for experiment in experiments} - {"both"}
-        st.session_state.update({"differs": server_axis.SERVER, server_axis.KEY: servers, "protected": shared})
+        differs = server_axis.CHECKED if experiments[0].checks else server_axis.SERVER
+        st.session_state.update({"differs": differs, server_axis.KEY: servers, "protected": shared})
         st.session_state["voices"] = next(iter(attackers)) if len(attackers) == 1 else "both"
     else:
         _load(cheated or honest, known)
