@@ -173,6 +173,7 @@ def test_a_comparison_of_servers_is_at_a_link_with_its_settings(door: Service, l
     runs = at.query_params["runs"]
     assert len(runs.split(",")) > 1
     for again in (look(runs=runs), look(**{name: str(value) for name, value in at.query_params.items()})):
+        assert again.button_group(key="differs").value == at.button_group(key="differs").value
         assert press(again).query_params["runs"] == runs
 
 
