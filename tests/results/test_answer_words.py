@@ -132,7 +132,8 @@ def test_sixteen_pictures_of_one_update_are_asked_about_and_searches_that_cannot
     assert "idlg" not in {one.attack.id for one in (asked, *others)}
     assert "4 of them are of other kinds" in dict(scenario_words(question, CATALOG))["Pictures"]
     told = answer(reader, [first_run(question, "not shown")], CATALOG)
-    assert "iDLG was not tried: it is for at most 4 pictures in one update. The update that you ask about has 16." in not_tried(question, told, CATALOG)
+    reason = "iDLG was not tried: it is for at most 4 pictures in one update. The update that you ask about has 16."
+    assert reason in not_tried(question, told, CATALOG)
 
 
 @pytest.mark.parametrize(

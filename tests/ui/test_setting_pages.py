@@ -285,10 +285,8 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
     searched = said(start=2)
     assert searched["Which try of the search is shown"] == "try 2"
     assert not {"What the picture was read from", "What the attack reports"} & set(searched)
-    assert (
-        said(alpha=0.48123)["The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture"]
-        == "alpha 0.48"
-    )
+    model = "The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture"
+    assert said(alpha=0.48123)[model] == "alpha 0.48"
 
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:

@@ -18,7 +18,10 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     "read from": ("What the picture was read from", ""),
     "start": ("Which try of the search is shown", "try "),
     "event": ("What the attack reports", ""),
-    "alpha": ("The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture", "alpha "),
+    "alpha": (
+        "The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture",
+        "alpha ",
+    ),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 BASELINES = {
