@@ -99,6 +99,7 @@ $(VENV)/.dev-ready: requirements-dev.txt requirements-dev.lock requirements.txt 
 	@touch $(VENV)/.run-ready $@
 
 # A .venv may also be made by hand, by another tool (without pip), or by a Python that is too old.
+# --no-compile: Python compiles a module when it is first imported; most of the modules installed never are, and all together take a minute.
 define install
 @$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "$(VENV) holds $$($(PY) --version), and Python 3.11 or newer is needed: delete $(VENV) and run make again." >&2; exit 1; }
@@ -107,7 +108,7 @@ define install
 $(if $(and $(LOCKED),$(TORCH_INDEX)),@awk '$(REST)' requirements.lock > $(VENV)/rest.lock
 @$(PY) -m pip install --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/rest.lock)
 $(if $(TORCH_INDEX),@$(PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
-@$(PY) -m pip install --disable-pip-version-check $(1)
+@$(PY) -m pip install --disable-pip-version-check --no-compile $(1)
 endef
 
 $(PY):

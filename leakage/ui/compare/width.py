@@ -60,7 +60,7 @@ def figure() -> go.Figure:
         height=320,
         legend={"orientation": "h", "y": -0.28, "title": "widened: "},
         x={"title": "unknowns minus equations (below 0: enough equations)"},
-        y={"title": "error of the attack R-GAP (mean squared)", "rangemode": "tozero"},
+        y={"title": "R-GAP's mean squared error", "rangemode": "tozero"},
     )
 
 
