@@ -13,10 +13,10 @@ from leakage.ui.common.markdown import escape
 from leakage.ui.common.pace import about
 from leakage.ui.common.ready import catalog
 from leakage.ui.common.session import BEFORE, COMING, SHOWN, draw_foot, owner
-from leakage.ui.lab import newcomer, presets, result, simple_form
+from leakage.ui.lab import handed_model_view, newcomer, presets, result, simple_form
 from leakage.ui.lab.attacker import choose_attacker
 from leakage.ui.lab.chooser import choose_pictures, choose_shape, uploads_of
-from leakage.ui.lab.client_choice import choose_setting
+from leakage.ui.lab.client_choice import Setting, choose_setting
 
 
 def settings(known: Catalog) -> Experiment | None:
@@ -25,7 +25,12 @@ def settings(known: Catalog) -> Experiment | None:
         items, pictures = choose_pictures()
         size, channels = choose_shape(items)
     with forms.card(2, "The phone"):
-        setting = choose_setting(known, len(pictures))
+
+        def draw_model(setting: Setting) -> None:
+            asked = Experiment(**vars(setting), pictures=pictures, size=size, channels=channels) if pictures else None
+            handed_model_view.show(asked, known, key="handed")
+
+        setting = choose_setting(known, len(pictures), draw_model=draw_model)
     with forms.card(3, "The protection"):
         defense = forms.choose(known, "defense", "What the phone does before sending")
         defenses = (defense,) if defense else ()

@@ -202,4 +202,5 @@ MAKERS: dict[str, dict[str, Callable[[Store, Run], Download | None]]] = {  # kin
     "train": {"curves.csv": _rounds, "experiment.json": _experiment},
     "invert": {"curves.csv": _epochs, "experiment.json": _experiment},
     "rank": {"experiment.json": _experiment},
+    "handed": {},
 }

@@ -14,7 +14,7 @@ from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.part import FIRST_NAMES
-from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
+from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
 
 LOADED = 1.5  # the factor from which on a page mentions the load
 ENOUGH = 1.0  # seconds of a run after which its pace is used
@@ -26,7 +26,7 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     The time of a step of an attack is that of the latest runs of the same attack on the same model, or else follows from the speeds that
     idle workers measured. The time of a rank measurement follows from the sizes of its layers. There is no estimate for a training.
     """
-    if isinstance(task, Ranks):
+    if isinstance(task, Ranks | HandedModel):
         return task.seconds
     if isinstance(task, Training | InverterTraining):
         return None

@@ -21,6 +21,7 @@ def finite(value: Any) -> Any:
 
 
 Maybe = Annotated[float | None, BeforeValidator(finite)]  # None: it was not measured, or is no number
+Cells = tuple[tuple[int, ...], ...]  # rows of a small drawing of a matrix, each from -100 to 100; empty: there is none
 Note = Annotated[dict[str, JsonValue], BeforeValidator(finite)]  # words and numbers that an attack reports, under names that it chooses
 
 
@@ -217,3 +218,50 @@ class GradientRank(EventPart):
     def short(self) -> bool:
         """Whether the gradient does not determine this picture, to first order: some measured directions do not change the gradient."""
         return self.rank < self.directions
+
+
+class CopyFacts(EventPart):
+    """A tensor as some clients received it, beside the agreed one; see engine/handed_layers.py. Its rows are along the first dimension.
+
+    clients      the numbers of the clients that received it, from 1
+    flat_rows    how many rows have one value throughout
+    single_rows  how many rows have a single entry that is not 0, of several
+    value        the value of all entries, if they are equal
+    moved        pairs of a row and the other row of the agreed tensor that it equals
+    cells        the tensor in at most 16 x 16 whole numbers from -100 to 100
+    marks        for each row of cells, whether a row of the tensor is changed
+    """
+
+    clients: tuple[int, ...]
+    changed: bool
+    changed_rows: int
+    zero_rows: int
+    flat_rows: int
+    single_rows: int
+    value: Maybe
+    moved: tuple[tuple[int, ...], ...] = ()
+    cells: Cells
+    marks: tuple[bool, ...]
+
+
+class TensorFacts(EventPart):
+    """A tensor of a layer: its name and shape; if the layer is not as agreed, its agreed cells, and each copy that clients received."""
+
+    name: str
+    shape: tuple[int, ...]
+    agreed: Cells
+    copies: tuple[CopyFacts, ...]
+
+
+class LayerFacts(EventPart):
+    """A layer of the model that a server hands out: its class, and whether it is the same, changed, added or removed."""
+
+    name: str
+    kind: str
+    change: str
+    tensors: tuple[TensorFacts, ...]
+
+    @property
+    def differs(self) -> bool:
+        """Whether clients receive different values."""
+        return any(len(tensor.copies) > 1 for tensor in self.tensors)

@@ -7,7 +7,18 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from leakage.runs.event_parts import CheckFacts, Ending, EventPart, FrameScores, GradientRank, Maybe, Note, TrainingPrivacy, VerdictWords
+from leakage.runs.event_parts import (
+    CheckFacts,
+    Ending,
+    EventPart,
+    FrameScores,
+    GradientRank,
+    LayerFacts,
+    Maybe,
+    Note,
+    TrainingPrivacy,
+    VerdictWords,
+)
 from leakage.runs.meta_parts import (
     AttackerKnowledge,
     AttackMethod,
@@ -242,8 +253,14 @@ class RanksEnd(EndEvent):
     gradient: GradientRank | None = None
 
 
+class HandedModelEnd(EndEvent):
+    """The layers of the model that a server hands out in the first round, beside the network that was agreed on."""
+
+    layers: tuple[LayerFacts, ...]
+
+
 ALL: tuple[type[RunEvent], ...] = (  # all kinds of events that may be in a store
     *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd, InverterEnd),
-    *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd),
+    *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd, HandedModelEnd),
 )

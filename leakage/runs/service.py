@@ -42,9 +42,10 @@ from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.tasks import InverterTraining, Ranks, Task, Training
+from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
 
 MODEL_FOLDERS = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of the models that a task trains, below the home
+MEASURED = {Ranks: "rank", HandedModel: "handed"}  # a measurement -> the kind of its run; it is computed on the CPU
 SEEN = 3600.0  # seconds between two stored visits of an owner
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
@@ -124,14 +125,14 @@ class Service:
         """Queue a training, or share an equal run that is already there; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
-    def measure(self, ranks: Ranks, owner: str) -> str:
-        """Queue a rank run (ranks of a network's layers and gradient), or share an equal run; return the run's id. Raises SpecError."""
-        return self._queue([RunRequest(ranks, "rank")], owner)[0]
+    def measure(self, task: Ranks | HandedModel, owner: str) -> str:
+        """Queue a measurement of a network or a look at a handed-out model, or share an equal run; return its id. Raises SpecError."""
+        return self._queue([RunRequest(task, MEASURED[type(task)])], owner)[0]
 
-    def measurement(self, ranks: Ranks, owner: str) -> Run | None:
-        """Return a finished run, of any owner, that measured these ranks with today's code, else this owner's latest run, else None."""
+    def measurement(self, task: Ranks | HandedModel, owner: str) -> Run | None:
+        """Return a finished run, of any owner, that measured this with today's code, else this owner's latest run, else None."""
         known = self.catalog()
-        equal = [run for run in self.store.equal("rank", ranks.digest()) if known and run.version == known.version]
+        equal = [run for run in self.store.equal(MEASURED[type(task)], task.digest()) if known and run.version == known.version]
         done = (run for run in equal if run.status == "done")
         return next(done, None) or next((run for run in equal if owner in self.store.holders(run.id)), None)
 
@@ -161,8 +162,7 @@ class Service:
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue each request, or share an equal run; return the ids of all runs."""
         code, best = self.ready().version, self.store.note(DEVICE) or CPU
-        devices = [CPU if request.kind == "rank" else best for request in requests]  # ranks are measured on the CPU, whatever else is there
-        versions = [on_device(code + request.also, device) for request, device in zip(requests, devices, strict=True)]
+        versions = [on_device(code + request.also, CPU if type(request.task) in MEASURED else best) for request in requests]
         runs = [(self._row(request, owner, version, group), request.files) for request, version in zip(requests, versions, strict=True)]
         with in_words(self.store, self.config):
             return self.store.ask(runs, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))

@@ -10,11 +10,14 @@ from leakage.networks.rank_cost import gradient_directions, gradient_seconds, se
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import (
     MAX_SECONDS,
+    MAX_SEED,
     VERSION,
     Base,
+    Channels,
     Experiment,
     Part,
     Picture,
+    Side,
     SpecError,
     check_needs,
     check_size,
@@ -180,7 +183,42 @@ class Ranks(Base):
         return gradient_directions(self._maps())
 
 
-Task = Experiment | Training | InverterTraining | Ranks
+class HandedModel(Base):
+    """A look at the model that a server hands out in the first round, before a run: which layers it adds or changes, for which clients."""
+
+    version: Literal[1] = VERSION
+    size: Side = 32
+    channels: Channels = 3
+    model: Part = Part(id="lenet")
+    task: Literal["classes", "two", "flipped"] = "classes"
+    classes: int = Field(default=10, ge=2, le=MAX_CLASSES)
+    """The number of classes of the network."""
+    aggregation: Part | None = None
+    server: Part
+    seed: int = Field(default=1, ge=0, le=MAX_SEED)
+    """The seed of the network's and the server's random weights."""
+    max_seconds: int = Field(default=60, ge=1, le=MAX_SECONDS)
+
+    @staticmethod
+    def of(experiment: Experiment) -> "HandedModel":
+        """Return the task for a (resolved) experiment with a server; trained weights and protections count as absent."""
+        assert experiment.server
+        kept = {name: getattr(experiment, name) for name in ("size", "channels", "model", "task", "aggregation", "server", "seed")}
+        return HandedModel(**kept, classes=experiment.num_classes)
+
+    @property
+    def experiment(self) -> Experiment:
+        """An experiment in which the server hands out this model."""
+        kept = {name: getattr(self, name) for name in ("size", "channels", "model", "task", "aggregation", "server", "seed")}
+        return Experiment(**kept, outputs=self.classes if self.task == "classes" else 0)
+
+    @property
+    def seconds(self) -> float:
+        """About how long the look takes, in seconds."""
+        return 1.0
+
+
+Task = Experiment | Training | InverterTraining | Ranks | HandedModel
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:

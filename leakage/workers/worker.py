@@ -16,14 +16,15 @@ import torch
 from leakage.engine.devices import best_device
 from leakage.runs.broken_home import BrokenHomeError
 from leakage.runs.connections import StoreError
+from leakage.runs.events import HandedModelEnd
 from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, memory_fraction, settings
 from leakage.spec.experiment import Experiment, Part
-from leakage.spec.tasks import InverterTraining, Ranks, parse_training
-from leakage.workers import attack_job, inverter_job, plugin_catalog, rank_job, training_job
+from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, parse_training
+from leakage.workers import attack_job, handed_job, inverter_job, plugin_catalog, rank_job, training_job
 from leakage.workers.adapter import play
 from leakage.workers.job import Job
 from leakage.workers.memory_limit import limit_memory
@@ -70,6 +71,13 @@ def measure_ranks(job: Job, _device: torch.device) -> None:
     job.done(result, whole=result.whole)
 
 
+def look_at_model(job: Job, _device: torch.device) -> None:
+    """Compare the model that a server hands out with the agreed network, and finish the run."""
+    task = job.run.experiment_as(HandedModel)
+    job.limit_time(task.max_seconds)
+    job.done(HandedModelEnd(layers=handed_job.layers(task)))
+
+
 def train_attacker(job: Job, _device: torch.device) -> None:
     """Train a network that undoes updates, with all cores while no other run is computed, and finish the run."""
     job.limit_time(job.run.experiment_as(InverterTraining).max_seconds)
@@ -93,6 +101,7 @@ KINDS = {
     "train": Kind(train, "the same training, asked for again, goes on from its last full round"),
     "invert": Kind(train_attacker, "nothing of it is kept"),
     "rank": Kind(measure_ranks, "the ranks so far are shown"),
+    "handed": Kind(look_at_model, "nothing of it is kept"),
 }
 
 

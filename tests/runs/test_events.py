@@ -36,6 +36,12 @@ GRADIENT = (  # of a GradientRank
     *("rank", "unknowns", "directions", "sent"),
     *(f"above.{place}.{name}" for place in (0, 1) for name in ("share", "directions")),
 )
+CELLS = tuple(f"{row}.{column}" for row in (0, 1) for column in (0, 1))
+TENSOR = (
+    *("shape.0", "shape.1", *(f"agreed.{place}" for place in CELLS)),
+    *(f"copies.0.{name}" for name in ("clients.0", "clients.1", "changed_rows", "zero_rows", "flat_rows", "single_rows")),
+    *(f"copies.0.{name}.{place}" for name in ("moved", "cells") for place in CELLS),
+)
 REQUIRED = {  # numbers without which an event makes no sense: what is not finite raises
     "MetaEvent": {
         *("batch", "size", "channels", "classes", "steps", "pictures.0.label", "lineup.size", "epsilon.delta", "epsilon.times"),
@@ -56,6 +62,7 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "MovedEvent": {"done", "directions"},
     "GradientRankEvent": {f"measured.{place}" for place in GRADIENT},
     "RanksEnd": {"ranks.conv1", "seconds", *(f"gradient.{place}" for place in GRADIENT)},
+    "HandedModelEnd": {f"layers.0.tensors.0.{place}" for place in TENSOR},
 }
 
 

@@ -70,6 +70,14 @@ GRADIENT_RANK = {
     **{"rank": 700, "unknowns": 784, "directions": 784, "sent": 6266, "condition": 75.5, "exact": True},
     "above": [{"share": 0.001, "directions": 690}, {"share": 0.01, "directions": 600}],
 }
+COPY = {
+    **{"clients": [1, 2], "changed": True, "changed_rows": 2, "zero_rows": 0, "flat_rows": 1, "single_rows": 1, "value": 0.5},
+    **{"moved": [[0, 1], [1, 0]], "cells": [[-100, 0], [50, 100]], "marks": [True, True]},
+}
+LAYER = {
+    **{"name": "linear", "kind": "Linear", "change": "changed"},
+    "tensors": [{"name": "weight", "shape": [2, 2], "agreed": [[50, 100], [-100, 0]], "copies": [COPY]}],
+}
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
     "NoteEvent": {"text": "A sentence."},
@@ -88,6 +96,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "MovedEvent": {"done": 128, "directions": 784},
     "GradientRankEvent": {"measured": GRADIENT_RANK},
     "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True, "gradient": GRADIENT_RANK},
+    "HandedModelEnd": {"status": "done", "layers": [LAYER]},
 }
 
 

@@ -1,6 +1,6 @@
 """Step 2 of the Lab as widgets: the client's model and protocol, the number of clients in a sum, and the rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, cast
@@ -40,13 +40,16 @@ class Setting:
     refuse: bool
 
 
-def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()) -> Setting:
+def choose_setting(
+    known: Catalog, pictures: int, *, without: Sequence[str] = (), draw_model: Callable[[Setting], None] = lambda _: None
+) -> Setting:
     """Draw the widgets about the client (model, protocol, sum, rounds, server, checks) and what it sends and keeps; return the choices.
 
     Args:
         known: The catalog of plug-ins.
         pictures: The number of pictures in the batch.
         without: Names of fields of the protocol, or "rounds", "server" or "checks", that have no widget here.
+        draw_model: Draws the model that the server hands out, below the server and the checks.
     """
     model = forms.choose(known, "model", "Model on the phone", more=model_menus)
     assert model
@@ -66,9 +69,7 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
     server = None if "server" in without else forms.choose(known, "server", "The server", on_change=partial(offer_attack, known))
     checks, refuse = ((), True) if "checks" in without else choose_checks(known)
     statistics = read_batch_norm(model)
-    behavior = ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics)
-    sent.show(behavior)
-    return Setting(
+    setting = Setting(
         model,
         checkpoint,
         st.session_state["task"],
@@ -83,6 +84,9 @@ def choose_setting(known: Catalog, pictures: int, *, without: Sequence[str] = ()
         checks,
         refuse,
     )
+    draw_model(setting)
+    sent.show(ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics))
+    return setting
 
 
 def offer_attack(known: Catalog) -> None:

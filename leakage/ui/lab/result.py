@@ -24,7 +24,7 @@ from leakage.ui.common.markdown import Markdown, escape, link, ours
 from leakage.ui.common.session import owner
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown, stage
-from leakage.ui.lab import fallback, presets, strongest
+from leakage.ui.lab import fallback, handed_model_view, presets, strongest
 from leakage.ui.lab.threat_model_table import table_html
 
 MAX_RUNS = 2  # side by side
@@ -119,7 +119,7 @@ def asks_for_another(asked: Experiment | None, runs: list[Run], known: Catalog) 
 
 def find_shown_runs(ids: str | None) -> list[Run]:
     """Return the runs that the Lab shows for an address: at most two attacks, or one run of any other kind, as far as they exist."""
-    runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id))]
+    runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id)) and run.kind != "handed"]
     return [run for run in runs if run.kind == runs[0].kind][: MAX_RUNS if runs and runs[0].kind == "attack" else 1]
 
 
@@ -163,7 +163,13 @@ def details(runs: list[Run], known: Catalog) -> None:
 
 
 def threat_model_table(run: Run, experiment: Experiment, known: Catalog) -> None:
-    """Draw the threat model table of a run; where the network for its LPIPS was missing, say how its download stands."""
+    """Draw the layers that a server handed out, if it changed them, and the threat model table of a run.
+
+    Where the network for its LPIPS was missing, say how its download stands.
+    """
+    if experiment.server:
+        with st.expander("The layers that the server handed out", icon=":material/layers:"):
+            handed_model_view.show(experiment, known, key=f"handed-{run.id}")
     meta = service().meta(run.id)
     if meta and meta.judging.lpips and not meta.judging.lpips.net and (progress := lpips_download().words):
         st.caption(f":material/download: {escape(progress)}")

@@ -41,6 +41,20 @@ export interface CheckFacts {
   round: number;
 }
 
+/** A tensor as some clients received it, beside the agreed one; see engine/handed_layers.py. Its rows are along the first dimension. */
+export interface CopyFacts {
+  clients: number[];
+  changed: boolean;
+  changed_rows: number;
+  zero_rows: number;
+  flat_rows: number;
+  single_rows: number;
+  value: number | null;
+  moved?: number[][];
+  cells: number[][];
+  marks: boolean[];
+}
+
 /** How an attack ended, and in words; of a run that the phone refused also what its checks found. */
 export interface Ending {
   how: string;
@@ -113,6 +127,15 @@ export interface GradientRankEvent {
   measured: GradientRank;
 }
 
+/** The layers of the model that a server hands out in the first round, beside the network that was agreed on. */
+export interface HandedModelEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  layers: LayerFacts[];
+}
+
 /** The result of training a network that undoes updates: its id, and its mean squared error on held-out pictures; null if stopped. */
 export interface InverterEnd {
   kind: 'end';
@@ -127,6 +150,14 @@ export interface InverterEnd {
 }
 
 export type JsonValue = unknown;
+
+/** A layer of the model that a server hands out: its class, and whether it is the same, changed, added or removed. */
+export interface LayerFacts {
+  name: string;
+  kind: string;
+  change: string;
+  tensors: TensorFacts[];
+}
 
 /** The line-up, the private picture among others of its kind that are ranked by similarity to a guess: its size, and what it shows. */
 export interface LineupFacts {
@@ -314,6 +345,14 @@ export interface StateEvent {
   wait?: number | null;
 }
 
+/** A tensor of a layer: its name and shape; if the layer is not as agreed, its agreed cells, and each copy that clients received. */
+export interface TensorFacts {
+  name: string;
+  shape: number[];
+  agreed: number[][];
+  copies: CopyFacts[];
+}
+
 /** Pictures of frames were deleted: of the frames so far, only those with the numbers `kept` still have a picture. */
 export interface ThinnedEvent {
   kind: 'thinned';
@@ -375,4 +414,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd;
+export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd | HandedModelEnd;

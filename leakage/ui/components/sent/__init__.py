@@ -1,4 +1,4 @@
-"""A small drawing of what a phone sends and what it keeps, for any protocol, and phrases for what is sent."""
+"""Drawings of what travels: what a phone sends and keeps, for any protocol, and phrases for what is sent."""
 
 from typing import Any
 
@@ -24,7 +24,12 @@ def words(travels: Travels, phones: int = 1, *, other_sums: str = "") -> str:
 
 def show(sender: ClientBehavior) -> None:
     """Draw on the page what clients send and what they keep; a rerun with the same choices changes nothing in the browser."""
-    _component()(key="sent", data={"picture": picture(sender)})
+    draw(picture(sender), key="sent")
+
+
+def draw(markup: str, *, key: str) -> None:
+    """Draw HTML or SVG of this folder's templates on the page."""
+    _component()(key=key, data={"picture": markup})
 
 
 def picture(sender: ClientBehavior) -> str:
