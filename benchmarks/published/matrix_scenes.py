@@ -60,7 +60,7 @@ class TableScene:
 SCENES = (
     TableScene(
         id="digits",
-        title="A digit, by who has learned digits",
+        title="A digit, by a trained attacker",
         about="One MNIST digit in a gradient of an untrained LeNet. GGL, GIFD and GIAS search among what a generator produces that was "
         "trained on other digits; Learning to Invert asks a network that has seen what phones send of other digits. An adaptive "
         "attacker tells GIFD how strong the noise is.",

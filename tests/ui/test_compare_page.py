@@ -157,7 +157,7 @@ def test_attackers_who_need_more_than_a_photograph_have_a_table_of_their_own(loo
     at.session_state["measured"] = True
     fine(at.run())
     (tables,) = (own for own in at.segmented_control if own.key == "measured-scene")
-    assert tables.options == ["A photograph", "A digit, by who has learned digits", "A phone that trains"]
+    assert tables.options == ["A photograph", "A digit, by a trained attacker", "A phone that trains"]
     assert {"ROG", "GRNN"} <= heads(at)
     at.segmented_control(key="measured-scene").set_value(tables.options[1]).run()
     fine(at)
