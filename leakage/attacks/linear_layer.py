@@ -139,7 +139,7 @@ def snapshot_of(seen: Observation, x: Tensor, labels: Tensor) -> Snapshot:
     target = {name: g for name, g in seen.as_gradient().items() if OF not in name}
     replayed = seen.gradient(x, labels)
     length = torch.stack([g.square().sum() for g in target.values()]).sum()
-    gap = torch.stack([(replayed[name].detach() - g).square().sum() for name, g in target.items()]).sum()
+    gap = torch.stack([(replayed[name].detach() - g).square_().sum() for name, g in target.items()]).sum()
     return Snapshot(step=1, x=x, y=labels, loss=gap / length if length > 0 else gap)
 
 

@@ -6,6 +6,7 @@ Pictures are float32 in [0, 1], shape (B, C, H, W). Labels are int64 (B,), or pr
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import torch
@@ -226,7 +227,11 @@ class Observation:
         return self.received.update
 
     def as_gradient(self) -> Params:
-        """Return the update as an average gradient over the batch, by parameter."""
+        """Return the update as an average gradient over the batch, by parameter; the same tensors at each call."""
+        return self._average_gradient
+
+    @cached_property
+    def _average_gradient(self) -> Params:
         return self.replay.to_gradient(self.received.update)
 
     def gradient(self, x: Tensor, y: Tensor) -> Params:

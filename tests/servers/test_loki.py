@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 from brightness_bins import LAW, added_up, alone, among, batch, found, narrow_edges, seen_by, sorting
-from small_problems import CATALOG, RELU, moments, observed
+from small_problems import CATALOG, RELU, altered, moments, observed
 from torch import Tensor
 
 import leakage
 from leakage.data.images import gallery, read
-from leakage.engine.core import Observation
+from leakage.engine.core import Observation, Params
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 
 LOKI = sorting("loki")
@@ -102,6 +102,18 @@ def test_the_attack_keeps_at_most_as_many_pictures_of_a_phone_as_the_phone_has()
     answer = moments(Part(id="bins"), seen_by(LOKI, x, y, defenses=(noise,), **added_up(4)))[-1]
     assert answer.x.shape == (8, 1, 8, 8)
     assert answer.note["read from"].startswith("8 of the bins of loki.sort")
+
+
+@pytest.mark.parametrize("clients", [1, 4])
+def test_the_attack_converts_the_received_update_to_a_gradient_once(clients: int) -> None:
+    seen, converted = seen_by(LOKI, *batch(8), **added_up(clients)), list[Params]()
+
+    def to_gradient(update: Params) -> Params:
+        converted.append(update)
+        return seen.replay.to_gradient(update)
+
+    moments(Part(id="bins"), altered(seen, to_gradient=to_gradient))
+    assert [update is seen.update for update in converted] == [True, False]  # what arrived, and the replay of the answer
 
 
 @pytest.mark.parametrize("granted", [True, False])
