@@ -95,6 +95,6 @@ def _at_least(probabilities: Tensor) -> Tensor:
 def _added(first: Tensor, second: Tensor) -> Tensor:
     """Return the distribution of the sum of two independent counts, given both distributions (..., B + 1); cut off at B and normalized."""
     size = first.shape[-1]
-    left, right = first.reshape(1, -1, size), second.reshape(-1, 1, size)
-    total = F.conv1d(left, right.flip(-1), padding=size - 1, groups=len(right))[0, :, :size]
+    left, right = F.pad(first.reshape(1, -1, size), (size - 1, 0)), second.reshape(-1, 1, size)
+    total = F.conv1d(left, right.flip(-1), groups=len(right))[0]
     return (total / total.sum(-1, keepdim=True).clamp(min=TINY)).reshape(first.shape)

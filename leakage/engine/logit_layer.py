@@ -15,6 +15,7 @@ from leakage.engine.observation import Observation, generator
 from leakage.spec.words import NO_LABELS
 
 CONTRAST = 0.2  # of dark and of bright pictures
+ENOUGH = 8  # pictures of a kind with which a model is probed; a larger batch of private pictures needs no more
 CLOSE = 1e-3  # the same sum in float32, computed in two orders, has a smaller relative difference
 UNREAD = "Labels cannot be read from this update: {}. Grant the labels instead."
 NONE_MAKES = "none of the model's linear layers makes its logits"
@@ -64,7 +65,8 @@ def logit_layer(seen: Observation) -> LogitLayer:
     Raises:
         UnreadableLabelsError: there is no such layer, with the reason; labels cannot be read from a gradient then.
     """
-    return logit_layer_of(seen.model, torch.empty(seen.batch.shape, device=seen.device, dtype=seen.dtype))
+    shape = (min(seen.batch.size, ENOUGH), *seen.batch.image_shape)
+    return logit_layer_of(seen.model, torch.empty(shape, device=seen.device, dtype=seen.dtype))
 
 
 def logit_layer_of(model: nn.Module, like: Tensor) -> LogitLayer:
