@@ -231,6 +231,33 @@ def servers() -> list[Row]:
     return rows
 
 
+def bins() -> list[Row]:
+    """Measure the processor seconds in which the attack `bins` reads 64 pictures of 3 x 32 x 32 from 256 bins, without their labels."""
+    import torch
+
+    from leakage.engine.core import generator
+    from leakage.spec.experiment import Experiment, Part
+    from leakage.workers.adapter import observe, plugin
+
+    rows: list[Row] = []
+    rng, attack = torch.Generator().manual_seed(1), plugin("attack", Part(id="bins"))
+    x, y = (torch.rand(64, 3, 32, 32, generator=rng) / 4 + torch.rand(64, 1, 1, 1, generator=rng) * 3 / 4), torch.arange(64) % 10
+    for server in ("imprint", "imprint_sparse", "bisect", "loki"):
+        for phones in (1, 8):
+            sums = Part(id="secure_aggregation", fields={"clients": phones}) if phones > 1 else None
+            rounds = 4 if server == "bisect" else 1
+            asked = Experiment(server=Part(id=server), aggregation=sums, rounds=rounds, attacked_round=rounds, model=Part(id="lenet"))
+            took = []
+            for _ in range(5):
+                seen = observe(asked, x, y)
+                start = time.process_time()
+                for _ in attack.run(seen, generator(1, "attack")):
+                    pass
+                took.append(time.process_time() - start)
+            rows.append({"server": server, "phones": phones, "seconds (median of 5)": statistics.median(took), "longest": max(took)})
+    return rows
+
+
 def lenet() -> Any:
     """Return an untrained LeNet for pictures of 3 x 32 x 32."""
     from leakage.spec.experiment import Part
@@ -239,4 +266,4 @@ def lenet() -> Any:
     return untrained(Part(id="lenet"), (3, 32, 32), 10, seed=1)
 
 
-SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap, servers)
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap, servers, bins)
