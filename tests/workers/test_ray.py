@@ -16,12 +16,22 @@ from ray_nodes import Nodes, nodes
 
 from leakage.runs.notes import CLUSTER
 from leakage.runs.store import Run
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.tasks import Training
 from leakage.workers.dispatcher import AGAIN, LOST
 
 pytestmark = [pytest.mark.processes, pytest.mark.skipif(not find_spec("ray"), reason="Ray is not installed")]
 NOISE = Part(id="gaussian_noise", fields={"scale": 0.001})
+SUMMED = Experiment(  # two phones with two pictures each, which check the model and train it whatever they find
+    pictures=tuple(Picture(id=name) for name in ("chelsea", "coffee", "rocket", "astronaut")),
+    aggregation=Part(id="secure_aggregation", fields={"clients": 2}),
+    checks=(Part(id="new_layers"), Part(id="same_for_all")),
+    refuse=False,
+)
+CHEATED = [  # a server with a layer of its own, and one that separates pictures for a search; both hand out a model to each phone
+    SUMMED.model_copy(update={"server": Part(id="loki", fields={"bins": 64}), "attack": Part(id="bins")}),
+    SUMMED.model_copy(update={"server": Part(id="inconsistent"), "attack": QUICK.attack}),
+]
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +109,19 @@ def test_a_comparison_gives_equal_final_frames_here_and_on_a_cluster(far: Place,
     assert (meta.environment.device, meta.environment.versions, meta.judging.baselines) == (
         *(other.environment.device, other.environment.versions, other.judging.baselines),
     )
+
+
+def test_servers_that_change_the_model_give_equal_runs_here_and_on_a_cluster(far: Place, here: Place) -> None:
+    there, local = (door.submit_all(CHEATED, "me", anew=True) for door in (far.service, here.service))
+    for one, other in zip(there, local, strict=True):
+        remote, own = far.finished(one), here.finished(other)
+        assert (remote.status, remote.digest) == ("done", own.digest)
+        assert final(far, remote) == final(here, own)
+        checked, expected = far.store.meta(one), here.store.meta(other)
+        assert checked is not None
+        assert expected is not None
+        assert checked.checks == expected.checks
+        assert [found.tripped for found in checked.checks][1]  # phones that compare their models notice both servers
 
 
 def test_frames_come_live_and_stop_takes_less_than_two_seconds(far: Place) -> None:
