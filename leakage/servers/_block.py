@@ -6,6 +6,14 @@ from statistics import NormalDist
 
 from torch import nn
 
+from leakage.spec.words import too_large_block
+
+
+def refuse_large_block(name: str, pixels: int, units: int, *, inputs: int = 0) -> None:
+    """Raise ValueError if the layers of a block have too many weights; the arguments are those of `too_large_block`."""
+    if words := too_large_block(name, pixels, units, inputs=inputs):
+        raise ValueError(words)
+
 
 def put_in_front(name: str, layers: Mapping[str, nn.Module], model: nn.Module) -> nn.Sequential:
     """Return a network that sends pictures through a block of layers before they enter `model`.

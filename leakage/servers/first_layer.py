@@ -6,8 +6,7 @@ from math import prod
 from torch import nn
 
 from leakage.engine.core import Server, param
-from leakage.servers._block import put_in_front
-from leakage.spec.words import too_large_block
+from leakage.servers._block import put_in_front, refuse_large_block
 
 NAME = "first"  # of the block in the network
 
@@ -36,7 +35,6 @@ class FirstLayer(Server):
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         pixels = prod(image_shape)
-        if words := too_large_block(self.short, pixels, self.units):
-            raise ValueError(words)
+        refuse_large_block(self.short, pixels, self.units)
         read, mix, picture = nn.Linear(pixels, self.units), nn.Linear(self.units, pixels), nn.Unflatten(1, image_shape)
         return put_in_front(NAME, {"flat": nn.Flatten(), "read": read, "on": nn.ReLU(), "mix": mix, "picture": picture}, model)

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from leakage.engine.arranged import Bins
-from leakage.servers._block import normal_edges, put_in_front
+from leakage.servers._block import normal_edges, put_in_front, refuse_large_block
 from leakage.servers._brightness import SortsByBrightness
-from leakage.spec.words import too_large_block
 
 NAME = "imprint"  # of the block in the network
 BELOW = -10.0  # lower edge of the first bin: darker than any picture
@@ -37,8 +36,7 @@ class Imprint(SortsByBrightness):
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         pixels = prod(image_shape)
-        if words := too_large_block(self.short, pixels, self.bins):
-            raise ValueError(words)
+        refuse_large_block(self.short, pixels, self.bins)
         sort = nn.Linear(pixels, self.bins)
         edges = [max(edge, BELOW) for edge in normal_edges(self.bins, self.mean, self.deviation)]
         with torch.no_grad():

@@ -7,9 +7,8 @@ import torch
 from torch import nn
 
 from leakage.engine.arranged import Bins
-from leakage.servers._block import put_in_front
+from leakage.servers._block import put_in_front, refuse_large_block
 from leakage.servers._brightness import SortsByBrightness
-from leakage.spec.words import too_large_block
 
 NAME = "imprint_sparse"  # of the block in the network
 
@@ -37,8 +36,7 @@ class ImprintSparse(SortsByBrightness):
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         pixels = prod(image_shape)
-        if words := too_large_block(self.short, pixels, self.bins):
-            raise ValueError(words)
+        refuse_large_block(self.short, pixels, self.bins)
         sort, (factors, biases) = nn.Linear(pixels, self.bins), self.one_bin_each()
         with torch.no_grad():
             sort.weight.copy_((factors / pixels).unsqueeze(1).expand(-1, pixels))

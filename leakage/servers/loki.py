@@ -8,9 +8,9 @@ from torch import nn
 
 from leakage.engine.arranged import Bins
 from leakage.engine.core import Params, param
-from leakage.servers._block import put_in_front
+from leakage.servers._block import put_in_front, refuse_large_block
 from leakage.servers._brightness import SortsByBrightness
-from leakage.spec.words import inputs_of_maps, too_large_block
+from leakage.spec.words import inputs_of_maps
 
 NAME = "loki"  # of the block in the network
 
@@ -47,8 +47,7 @@ class Loki(SortsByBrightness):
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         channels, inputs = image_shape[0], inputs_of_maps(image_shape, members)
-        if words := too_large_block(self.short, prod(image_shape), self.bins, inputs=inputs):
-            raise ValueError(words)
+        refuse_large_block(self.short, prod(image_shape), self.bins, inputs=inputs)
         maps, sort = nn.Conv2d(channels, members * (channels + 1), 3, padding=1), nn.Linear(inputs, self.bins)
         factors, biases = self.one_bin_each()
         with torch.no_grad():

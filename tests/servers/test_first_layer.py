@@ -38,6 +38,14 @@ def test_a_batch_comes_back_exactly_by_its_zeros() -> None:
     assert found("spear", x, y) == [True] * 6
 
 
+def test_the_python_interface_uses_the_attack_that_reads_the_layer() -> None:
+    x, y = photographs(1)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(3600, 10)).double()
+    result = leakage.attack(model, x, y, server="first_layer")
+    assert result.note["read from"].endswith(" rows of first.read")
+    assert float((result.reconstruction - x).abs().max()) < 1e-5
+
+
 def test_a_server_adds_two_layers_and_leaves_all_other_parameters_alone() -> None:
     x = smooth(2, 3, 32)
     honest, changed = observed(x, model=LENET), observed(x, model=LENET, server=Part(id="first_layer", fields={"units": 8}))
