@@ -14,9 +14,10 @@ from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.workers.adapter import federation, network, observe, plugin
 
 CHEATING = pytest.mark.parametrize("cheating", IDS["server"])
-LABELS = torch.arange(6) % 10
-ONE, THREE = {}, {"aggregation": Part(id="secure_aggregation", fields={"clients": 3})}
-BOTH = pytest.mark.parametrize("sent", [ONE, THREE], ids=["one-phone", "a-sum-of-three"])
+LABELS = torch.arange(8)
+ONE, FOUR = {}, {"aggregation": Part(id="secure_aggregation", fields={"clients": 4})}  # inconsistent needs a sum: its one is three
+THREE = tuple(Picture(id=name) for name in ("chelsea", "coffee", "rocket"))
+BOTH = pytest.mark.parametrize("sent", [ONE, FOUR], ids=["one-phone", "a-sum-of-four"])
 
 
 def shapes(weights: Params) -> dict[str, torch.Size]:
@@ -26,7 +27,7 @@ def shapes(weights: Params) -> dict[str, torch.Size]:
 @BOTH
 @CHEATING
 def test_a_server_changes_what_it_claims_to_change(cheating: str, sent: dict[str, Part]) -> None:
-    x, settings = smooth(6), cheated(cheating) | sent
+    x, settings = smooth(8), cheated(cheating) | sent
     experiment = Experiment(**settings)
     seen, honest = observe(experiment, x, LABELS), observe(Experiment(**settings | {"server": None}), x, LABELS)
     same = shapes(seen.received.weights) == shapes(honest.received.history[0].weights)
@@ -40,7 +41,7 @@ def test_a_server_changes_what_it_claims_to_change(cheating: str, sent: dict[str
 @BOTH
 @CHEATING
 def test_a_server_hands_out_the_same_twice_and_alters_nothing_in_place(cheating: str, sent: dict[str, Part]) -> None:
-    x, experiment = smooth(6), Experiment(**cheated(cheating) | sent)
+    x, experiment = smooth(8), Experiment(**cheated(cheating) | sent)
     setting, server = federation(experiment), plugin("server", experiment.server)
     members, model = setting.aggregation.members, ready(network(experiment, tuple(x.shape[1:])), setting, x)
     weights = {name: weight.detach().clone() for name, weight in model.named_parameters()}
@@ -63,13 +64,13 @@ def test_a_server_hands_out_the_same_twice_and_alters_nothing_in_place(cheating:
 @CHEATING
 def test_replaying_the_truth_gives_the_update(cheating: str, sent: dict[str, Part], protocol: str) -> None:
     with precision(torch.float64):
-        seen = observe(Experiment(**{"protocol": Part(id=protocol)} | cheated(cheating) | sent), x := smooth(6), LABELS)
+        seen = observe(Experiment(**{"protocol": Part(id=protocol)} | cheated(cheating) | sent), x := smooth(8), LABELS)
     assert relative(seen.replay.single(x, LABELS), seen.update) < 1e-12
 
 
 @CHEATING
 def test_a_search_gets_an_observation_of_at_most_as_many_pictures(cheating: str) -> None:
-    seen = observe(Experiment(**cheated(cheating)), smooth(6), LABELS)
+    seen = observe(Experiment(**cheated(cheating)), smooth(8), LABELS)
     setting = federation(Experiment(**cheated(cheating)))
     left = setting.server.isolate(seen, setting.aggregation.members)
     assert 1 <= left.batch.size <= seen.batch.size
@@ -90,11 +91,19 @@ def test_what_a_server_declares_is_there(cheating: str) -> None:
 
 
 @CHEATING
+def test_an_experiment_with_a_server_survives_json(cheating: str) -> None:
+    asked = Experiment(pictures=THREE, **cheated(cheating))
+    resolved = asked.resolve(CATALOG)
+    for one in (asked, resolved):
+        again = Experiment.model_validate_json(one.model_dump_json())
+        assert (again, again.resolve(CATALOG).digest()) == (one, resolved.digest())
+
+
+@CHEATING
 def test_a_server_that_needs_more_rounds_is_refused_before_the_run(cheating: str) -> None:
     patient = CATALOG.servers.get(cheating).model_copy(update={"rounds": 3})
     known = replace(CATALOG, servers=Entries("server", (patient,)))
-    three = tuple(Picture(id=name) for name in ("cat", "coffee", "rocket"))
-    asked = Experiment(pictures=three, **cheated(cheating) | {"rounds": 2, "attacked_round": 1})
+    asked = Experiment(pictures=THREE, **cheated(cheating) | {"rounds": 2, "attacked_round": 1})
     with pytest.raises(SpecError, match=rf"^rounds: {patient.short} needs at least 3 watched rounds, given was 2\. Raise the number"):
         asked.resolve(known)
     assert asked.model_copy(update={"rounds": 3}).resolve(known).server.id == cheating
@@ -102,7 +111,7 @@ def test_a_server_that_needs_more_rounds_is_refused_before_the_run(cheating: str
 
 def test_an_update_of_another_weight_is_no_replay() -> None:
     """The contract above can fail: one weight of the attacked round is another."""
-    x = smooth(6)
+    x = smooth(8)
     with precision(torch.float64):
         seen = observed(x[:3].double(), **cheated("imprint"))
     seen.received.weights["imprint.mix.weight"].data[0, 0] += 0.1

@@ -5,11 +5,10 @@ from itertools import pairwise
 import pytest
 import torch
 from brightness_bins import added_up, alone, batch, found, narrow_edges, seen_by, sorting
-from small_problems import CATALOG, RELU, observed
+from small_problems import CATALOG, RELU, observed, refuse_large_pictures
 
-import leakage
 from leakage.engine.core import Params
-from leakage.spec.experiment import Experiment, Part, Picture, SpecError
+from leakage.spec.experiment import Part
 
 SPARSE = sorting("imprint_sparse")
 EDGES = narrow_edges(16)
@@ -79,9 +78,4 @@ def test_the_server_adds_what_it_claims_and_leaves_all_other_parameters_alone() 
 
 def test_a_layer_that_is_too_large_gets_a_sentence_before_the_run_and_in_the_python_interface() -> None:
     words = r"Sparse imprint would have 25\.2 million weights with 1,024 units; allowed are 20 million, which is 813 units"
-    large = Experiment(server=Part(id="imprint_sparse", fields={"bins": 1024}), size=64, pictures=(Picture(id="cat"),))
-    with pytest.raises(SpecError, match=words):
-        large.resolve(CATALOG)
-    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12288, 10))
-    with pytest.raises(ValueError, match=words):
-        leakage.observe(model, torch.rand(1, 3, 64, 64), torch.tensor([1]), server=leakage.plugin("imprint_sparse", bins=1024))
+    refuse_large_pictures(Part(id="imprint_sparse", fields={"bins": 1024}), words)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import leakage
 from leakage.engine.client import weights_of
 from leakage.engine.core import DoesNotApplyError, Handed, Observation, Params, Snapshot, generator
 from leakage.engine.observe import inspection_of, ready
@@ -18,7 +19,7 @@ from leakage.evaluation.metrics import gradient_distances
 from leakage.evaluation.play import PreparedAttack, Private, prepare_attack
 from leakage.evaluation.verdict import Reference
 from leakage.spec import catalog
-from leakage.spec.experiment import Assumptions, Experiment, Part
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import federation, network, observe, origins, plugin
 from leakage.workers.generator_adapter import with_generator
@@ -146,6 +147,15 @@ def cheated(server: str) -> dict[str, object]:
     """Return the experiment's fields for a server that changes the model, with a network and the rounds that it needs."""
     rounds = CATALOG.servers.get(server).rounds
     return {"model": RELU, "server": Part(id=server), "rounds": rounds, "attacked_round": rounds, **CHEATED.get(server, {})}
+
+
+def refuse_large_pictures(server: Part, words: str) -> None:
+    """Assert that a server refuses a picture of 64 x 64 with these words, before a run and in the Python interface."""
+    with pytest.raises(SpecError, match=words):
+        Experiment(server=server, size=64, pictures=(Picture(id="chelsea"),)).resolve(CATALOG)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(12288, 10))
+    with pytest.raises(ValueError, match=words):
+        leakage.observe(model, torch.rand(1, 3, 64, 64), torch.tensor([1]), server=plugin("server", server))
 
 
 def prepared(experiment: Experiment, x: torch.Tensor) -> PreparedAttack:
