@@ -9,7 +9,7 @@ the defaults. "head_rows, published" also compares with the agreed network's ini
 first round on by default, and then only published weights show it; its other row begins in round 2.
 D-SNR is not defined for a single picture, so that its number is empty there.
 
-    python benchmarks/published/checks.py [--draws 6]        about 10 minutes on one core; goes on where it was stopped
+    python benchmarks/published/checks.py [--draws 6]        about 20 minutes on one core; goes on where it was stopped
 """
 
 import argparse
@@ -41,7 +41,8 @@ from leakage.workers.adapter import federation, load_checkpoint, network, plugin
 BATCHES = (1, 8, 16)
 CLIENTS = 4
 SHAPE = (3, 32, 32)  # of CIFAR-10
-CHECKS = {**{id: Part(id=id) for id in ids("check")}, "head_rows, published": Part(id="head_rows", fields={"published": True})}
+PUBLISHED = "head_rows, published"  # beside the initial weights on which the phones agreed
+CHECKS = {**{id: Part(id=id) for id in ids("check")}, PUBLISHED: Part(id="head_rows", fields={"published": True})}
 GREY = ("fcn3", "mnist_cnn")  # for digits
 UNTRAINED: list[tuple[str, Fields]] = [
     ("lenet", {}),
@@ -213,15 +214,17 @@ def rate(rows: list[dict[str, Any]], size: int, counted: str) -> str:
 
 
 def blind_spots(servers: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """Return in a sentence which servers are seen by the checks in ADDING alone, or by no check."""
+    """Return which servers are seen by the checks in ADDING alone, beside published weights alone, or by no check."""
     seen_by = {
-        server: {CHECKS[name].id for name, row in rows.items() if any(row[str(size)]["hits"] for size in BATCHES)}
-        for server, rows in servers.items()
+        server: {name for name, row in rows.items() if any(row[str(size)]["hits"] for size in BATCHES)} for server, rows in servers.items()
     }
     alone = [server for server, found in seen_by.items() if found and found <= ADDING]
+    published = [server for server, found in seen_by.items() if found == {PUBLISHED}]
     unseen = [server for server, found in seen_by.items() if not found]
-    first = f"Seen by {' or '.join(sorted(ADDING))} alone: {', '.join(alone)}." if alone else NONE_ALONE
-    return f"{first} Seen by no check: {', '.join(unseen)}." if unseen else first
+    sentences = [f"Seen by {' or '.join(sorted(ADDING))} alone: {', '.join(alone)}." if alone else NONE_ALONE]
+    sentences += [f"Seen only beside published initial weights: {', '.join(published)}."] if published else []
+    sentences += [f"Seen by no check: {', '.join(unseen)}."] if unseen else []
+    return " ".join(sentences)
 
 
 def main() -> None:

@@ -1,8 +1,10 @@
 """What checks find on honest networks, trained and untrained, and on the networks of each server that changes the model."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from pathlib import Path
 
 import pytest
 import torch
@@ -37,6 +39,8 @@ TRIPPED: dict[str, set[str]] = {  # server -> the checks that trip at their defa
 LATER: dict[str, dict[str, object]] = {  # servers that checks see in a later round than the server needs
     "label_flip": {"rounds": 2, "attacked_round": 2, "server": Part(id="label_flip", fields={"first_round": 2})},
 }
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "checks.json"
+FROM_THE_FIRST_ROUND = ("label_flip", "head_rows")  # without published weights there is nothing to compare the rows with
 
 
 def test_the_checks_of_weights_are_those_of_the_list() -> None:
@@ -117,6 +121,19 @@ def test_the_checks_of_the_table_trip_on_a_server_and_no_others(cheating: str) -
     assert list(last) == IDS["check"]
     assert tripped(last) == TRIPPED[cheating]
     assert TRIPPED[cheating], "a server that no check sees must be named as such"
+
+
+def test_the_benchmark_measured_what_the_table_says() -> None:
+    runs = [run for run in json.loads(MEASURED.read_text())["runs"] if "server" in run]
+    cells = {(run["server"], run["check"]): run["result"] for run in runs}
+    assert {server.split()[0] for server, _ in cells} == set(IDS["server"])
+    for (name, check), cell in cells.items():
+        server = name.split()[0]
+        if check in GRADIENTS:  # depends on the pictures; the others trip on each draw or on none
+            continue
+        expected = check.split(",")[0] in TRIPPED[server] and (name, check) != FROM_THE_FIRST_ROUND
+        assert all(cell[size]["hits"] == expected * cell[size]["of"] == expected * 6 for size in ("1", "8", "16")), (name, check)
+        assert all((cell[size]["number"] > cell["threshold"]) == expected for size in ("1", "8", "16")), (name, check)
 
 
 def test_an_honest_server_trips_none_of_them() -> None:
