@@ -57,11 +57,11 @@ def brightness(pixels: np.ndarray) -> np.ndarray:
     return light
 
 
-def setting(server: str, name: str = "cifar10", *, bins: int, fields: dict[str, float] | None = None, **more: Any) -> Experiment:
+def setting(server: str, name: str = "cifar10", *, bins: int, **more: Any) -> Experiment:
     """Return an experiment with a server that knows the law of brightness."""
     side, channels = (28, 1) if name == "mnist" else (32, 3)
     shape: dict[str, Any] = {"pictures": ({"source": name, "id": "0"},), "size": side, "channels": channels}
-    part = Part(id=server, fields={"bins": bins, **law(name), **(fields or {})})
+    part = Part(id=server, fields={"bins": bins, **law(name)})
     return Experiment(server=part, **shape, **more)
 
 
@@ -150,7 +150,7 @@ def sparse_once(batch: int, bins: int, draw: int, *, steps: bool) -> Found:
     return {"alone": int(single.sum()), "exact": int(here.sum()), "of_those_alone": int((here & single).sum())}
 
 
-def loki(name: str, phones: int, each: int, bins: int, gain: float, draw: int) -> Found:
+def loki(name: str, phones: int, each: int, bins: int, draw: int) -> Found:
     """Return how many pictures of a sum LOKI gives back, and their quality by either way of scaling them."""
     x, y = drawn(name, draw, phones * each)
     several = name == "cifar10"
@@ -158,24 +158,22 @@ def loki(name: str, phones: int, each: int, bins: int, gain: float, draw: int) -
         "loki",
         name,
         bins=bins,
-        fields={"gain": gain},
-        model=Part(id="lenet", fields={"activation": "leaky_relu", "initialisation": "default"} if gain > 1 else {}),
         aggregation=sum_of(phones),
         protocol=STEPS if several else Part(id="fedsgd"),
         seed=draw,
     )
-    seen, scale = observe(asked, x, y), 500.0
+    seen = observe(asked, x, y)
     total, good = {"alone": 0, "first_in_their_bin": 0, "exact": 0, "exact_and_alone": 0}, [list[Tensor](), list[Tensor](), list[Tensor]()]
     for block, own in zip(blocks_of(seen), x.split(each), strict=True):
         of = sparse_bins(own, bins, name)
         single, first = are_alone(of, bins), come_first_alone(of, bins, 8)
-        here = are_among(block.pictures(scale), own, SAME)
+        here = are_among(block.pictures(SCALE), own, SAME)
         total["alone"] += int(single.sum())
         total["first_in_their_bin"] += int(first.sum())
         total["exact"] += int(here.sum())
         total["exact_and_alone"] += int((here & single).sum())
         rows, d = block.rows[of[here]], block.d[of[here]].unsqueeze(1)
-        for place, pictures in enumerate((own[here].flatten(1).double(), rows / d / scale, stretched(rows))):
+        for place, pictures in enumerate((own[here].flatten(1).double(), rows / d / SCALE, stretched(rows))):
             good[place].append(pictures)
     truth, ours, demo = (torch.cat(parts).view(-1, *x.shape[1:]).float() for parts in good)
     quality = {"psnr": mean_psnr(ours, truth), "psnr_stretched": mean_psnr(demo, truth)}
@@ -218,22 +216,29 @@ def noise_on(server: str, multiplier: float, draw: int, *, batch: int = 8, bins:
     return pairs
 
 
-def protected(defense: str, who: str, precision: str, draw: int) -> Found:
-    """Return how many pictures the imprint's attack finds exactly behind a protection with its defaults, and their PSNR."""
-    bins, (x, y) = 64, drawn("cifar10", draw, 8)
+def protected(server: str, defense: str, who: str, precision: str, draw: int) -> Found:
+    """Return how many of 8 pictures come back exactly from 64 bins behind a protection with its defaults, and their PSNR.
+
+    The imprint has one phone with 8 pictures, LOKI a sum over two phones with 4 each.
+    """
+    bins, phones, (x, y) = 64, 2 if server == "loki" else 1, drawn("cifar10", draw, 8)
     x = x.double() if precision == "float64" else x
+    if server == "loki":
+        single = torch.cat([are_alone(sparse_bins(own, bins), bins) for own in x.split(4)])
+    else:
+        single = are_alone(imprint_bins(x, bins), bins)
     entry = plugin_catalog.describe().defenses.get(defense) if defense else None
     averaging = entry is not None and who in entry.strategies and entry.strategies[who].averaging
     watched: Watched = WATCHED if averaging else {"protocol": WATCHED["protocol"]}
     defenses = (Part(id=defense, fields=entry.resolve({})),) if entry else ()
     assume = attacker(who, ACCOMPLICE if "accomplice" in who else None).model_copy(update={"labels": True})  # they change no pixel
+    more: dict[str, Any] = {"defenses": defenses, "assume": assume, "precision": precision, "seed": draw, "aggregation": sum_of(phones)}
     try:
-        seen = observe(setting("imprint", bins=bins, defenses=defenses, assume=assume, precision=precision, seed=draw, **watched), x, y)
-        answer = attacked(seen).float()
+        answer = attacked(observe(setting(server, bins=bins, **more, **watched), x, y)).float()
     except ValueError as error:
         return {"refused": str(error)}
     return {
-        "alone": int(are_alone(imprint_bins(x, bins), bins).sum()),
+        "alone": int(single.sum()),
         "exact": int(are_among(answer, x, SAME).sum()),
         "psnr": mean_psnr(answer[pair(answer, x)], x),
         "grey_psnr": mean_psnr(torch.full_like(x, 0.5), x),
