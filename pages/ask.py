@@ -42,7 +42,7 @@ def start(question: Question, uploads: list[Picture], known: Catalog) -> None:
         pressed = st.button("Ask", type="primary", icon=":material/help:", width="stretch", disabled=not planned, key="run-button")
         groups = counted(len({experiment.pictures for experiment in planned}), "group")
         summary = f"The strongest attackers try first, on {groups} of pictures, for {duration(60 * question.minutes)} at most"
-        summary += ", and also on the same pictures without protection" if question.defenses else ""
+        summary += ", and also on the same pictures without protection" if question.defenses or question.checked else ""
         st.caption(escape(problem or summary))
     with st.popover("Load a saved answer", icon=":material/upload_file:", type="tertiary"):
         number = st.session_state.setdefault("answer-files", 0)

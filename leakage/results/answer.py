@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leakage.results import worst_case
-from leakage.results.asking import is_control
+from leakage.results.asking import is_control, is_protected
 from leakage.results.best_of_each import best_of_each
 from leakage.results.comparison import Row, rows
 from leakage.results.control import Control
@@ -50,6 +50,8 @@ class Answer:
     """The ids of the attacks that were started."""
     tried: frozenset[str]
     """The ids of the attacks that came to an answer, or showed something before they were stopped."""
+    servers: frozenset[str] = frozenset()
+    """The ids of the servers that change the model in these attacks."""
     idle: dict[str, str] = field(default_factory=dict)
     """For the id of each attack that does not apply here, the reason. Such an attack was not tried."""
     control: Control | None = None
@@ -59,7 +61,7 @@ class Answer:
     promise: Promise | None = None
     """The differential privacy that the runs report; None if they report none."""
     protected: bool = False
-    """Whether the question names a protection."""
+    """Whether the question names a protection, or checks of the model."""
     when: str = ""
     """The time at which the runs were computed, in words that continue a sentence."""
     stronger: str = ""
@@ -80,12 +82,22 @@ class Answer:
         if self.word == GONE:
             return "Some attacks of this answer were deleted, with their results. Ask again."
         if self.word == REFUSED:
-            return " ".join(dict.fromkeys(row.refused for row in self.rows))
+            return self.refusals
         if self.idle and not self.begun:
             return "None of these attacks applies here, so none was tried, and nothing is known."
         if not self.tried:
             return "No attack came to an answer, so nothing is known."
         return " ".join([PROVES_NOTHING, self.seen, self.played, *self.doubts])
+
+    @property
+    def refusals(self) -> str:
+        """What the phones refused, in a sentence or two: the refusal if all runs have the same, else the checks that raised an alarm."""
+        words = dict.fromkeys(row.refused for row in self.rows)
+        if len(words) == 1:
+            return next(iter(words))
+        alarms = dict.fromkeys(reading.title for row in self.rows for reading in row.readings if reading.tripped)
+        refused = "The phones refused each changed model that was tried, and kept their updates."
+        return f"{refused} Checks that raised an alarm: {', '.join(alarms)}."
 
     @property
     def doubts(self) -> list[str]:
@@ -156,11 +168,12 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
         cut=sum(not row.answered and not row.untried for row in main_rows),
         idle={attack: why for attack, why in idle.items() if attack not in begun | tried},
         begun=frozenset(begun | tried),
+        servers=frozenset(server.id for run in main if (server := every[run.id].server)),
         tried=frozenset(tried),
         control=_control(reader, [run for run in runs if run not in main], known),
         labels=labels_read(reader, main, main_rows),
         promise=first_promise([(meta.update.epsilon, every[run.id].rounds) for run in main if (meta := reader.meta(run.id))]),
-        protected=any(experiment.defenses for experiment in every.values()),
+        protected=any(map(is_protected, every.values())),
         when=computed(runs),
         stronger=stronger([every[run.id] for run in main], tried, known),
     )
@@ -210,6 +223,7 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
 
     An attack showed more if it showed the picture in more runs, or if its PSNR is higher by more than the spread between seeds. Only
     attackers that the scenario permits count: an attacker that averages rounds needs several rounds, and a naive attacker stays naive.
+    The rows were measured with an honest server, so they rank no attacks on a model that the server has changed.
 
     Args:
         experiments: the attacks of the answer.
@@ -219,7 +233,7 @@ def stronger(experiments: Sequence[Experiment], played: set[str], known: Catalog
     Returns:
         The attack and what it showed, in words; "" if there is no such attack.
     """
-    if not experiments:
+    if not experiments or any(experiment.server for experiment in experiments):
         return ""
     asked = next((experiment for experiment in experiments if experiment.assume.adaptive), experiments[0])
     permitted = set(worst_case.attackers(asked, known)) - (worst_case.averaging(known) if asked.rounds == 1 else set())

@@ -16,16 +16,18 @@ from leakage.spec.question import ATTACKERS, STEPS, Question, in_words_of, stran
 from leakage.spec.words import CUT_SHORT, INAPPLICABLE, NOT_SHOWN, REFUSED, counted, format_value
 
 CHEATING = (
-    "A server that cheats was not tried. It can send a model built to keep pictures apart in one update, leave all phones but one out of "
-    "the sum, or bring phones of its own into it. Then a sum protects little."
+    "A server that cheats was not tried. It can change the model that it sends, so that single pictures can be read off (choose that under "
+    "“Who attacks?” to try it). It can leave phones out of the sum until one is left, or bring phones of its own into it. Then a sum "
+    "protects little."
 )
 CHEATING_MORE = (
-    "A server that cheats in other ways than sending one model again and again. It can send a model built to keep pictures apart in one "
-    "update, leave all phones but one out of the sum, or bring phones of its own into it. Then a sum protects little."
+    "A server that cheats in other ways than sending one model again and again. It can change the model that it sends, so that single "
+    "pictures can be read off (choose that under “Who attacks?” to try it). It can leave phones out of the sum until one is left, or bring "
+    "phones of its own into it. Then a sum protects little."
 )
 CHEATING_OTHERWISE = (
-    "A server that changes the model in another way than those tried, leaves all phones but one out of the sum, or brings phones of its "
-    "own into it."
+    "A server that changes the model in another way than those tried, leaves phones out of the sum until one is left, or brings phones of "
+    "its own into it."
 )
 LEFT_OUT = (
     "Attacks that nobody has published, or that this program does not have, and attackers that learned from other pictures of the same "
@@ -37,6 +39,8 @@ HOLDS = (
     "What differential privacy promises (above) does not depend on the attack: weigh whether the promised factor is small enough for you."
 )
 HOLDS_NOT = "Differential privacy at this strength promises nothing of use either (above): ask for a smaller epsilon."
+CHECKED = "The phones check the model that they receive, and send nothing if a check raises an alarm"
+CONTROL = "Control, protection off"
 NO_CONTROL = "You asked about no protection, so no control is needed"
 
 
@@ -73,9 +77,14 @@ def scenario_words(question: Question, known: Catalog) -> list[tuple[str, str]]:
         ("Uploads", f"{question.uploads:,} upload{'s' * (question.uploads > 1)} by each phone in the whole training"),
         ("Protection", _protection(question, known)),
         ("Attacker", ATTACKERS[question.attacker]),
+        *([("Checks", f"{CHECKED}: {_checks(question, known)}")] if question.checked else []),
         ("Effort", f"{question.minutes} min on this machine"),
     ]
     return [(in_words_of(question, about), in_words_of(question, words)) for about, words in lines]
+
+
+def _checks(question: Question, known: Catalog) -> str:
+    return ", ".join(entry.short for part in question.checked if (entry := known.checks.find(part.id)))
 
 
 def _sent(question: Question) -> str:
@@ -109,14 +118,14 @@ def _protection(question: Question, known: Catalog) -> str:
 def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str, str]]:
     """List the findings as pairs of a topic and a description: what was seen, the control, labels, privacy, and what that means.
 
-    If the phone refused in all runs, the headline says so, and there are no findings.
+    If the phone refused in all runs, the headline says so, and the control is the only finding.
     """
     if answer.word == REFUSED:
-        return []
+        return [(CONTROL, sentence_case(_control(answer)))] if answer.control else []
     best = answer.best
     findings = [
         ("Could be seen", people_words(answer)),
-        ("Control, protection off", _control(answer)),
+        (CONTROL, _control(answer)),
         ("What each picture shows", _labels(answer, question)),
         ("Differential privacy", _privacy(answer, question, known)),
         ("What the result means", answer.meaning),
@@ -212,6 +221,8 @@ def not_tried(question: Question, answer: Answer, known: Catalog) -> list[str]:
             f"{answer.cut} of {counted(sum(not row.untried for row in answer.rows), 'run')} did not come to an answer of their own. "
             "What they had shown until then counts. What they had not shown says nothing."
         )
+    if servers := [entry.short for entry in known.servers if answer.servers and entry.id not in answer.servers]:
+        words.append(f"These changes of the model, which this program has: {', '.join(servers)}.")
     cheating = [{"still": CHEATING_MORE, "changes": CHEATING_OTHERWISE}.get(question.attacker, CHEATING)]
     return [in_words_of(question, sentence) for sentence in [*words, *cheating, *LEFT_OUT]]
 

@@ -47,7 +47,7 @@ def plan(
         return [attack for attack in attacks if seconds(attack) <= time_limit] or attacks[:1]
 
     attacks = [in_time(_each_attack_first(_allowed(_attacks(group, question, known), question))) for group in asked]
-    controls = [in_time(unprotected(group, question, known))[0] for group in asked] if question.defenses else []
+    controls = [in_time(unprotected(group, question, known))[0] for group in asked] if is_protected(asked[0]) else []
     left, planned = time_limit * slots, list[Experiment]()
     per_group = sum(map(seconds, [*attacks[0][:FEWEST], *controls[:1]]))
     most = max(1, min(len(asked), int(left // per_group)))
@@ -62,9 +62,17 @@ def plan(
 
 
 def unprotected(group: Experiment, question: Question, known: Catalog) -> list[Experiment]:
-    """Return the attacks on an experiment's pictures without its protections, the strongest first: the first is the control."""
-    bare = group.model_copy(update={"defenses": (), "assume": Assumptions()})
-    return _each_attack_first(_attacks(bare, question, known))
+    """Return the attacks on an experiment's pictures without protections and checks, the strongest first: the first is the control."""
+    return _each_attack_first(_attacks(_bare(group).model_copy(update={"assume": Assumptions()}), question, known))
+
+
+def is_protected(experiment: Experiment) -> bool:
+    """Return whether the clients of an experiment protect themselves: by a protection, or by checks of the model that they receive."""
+    return bool(experiment.defenses or experiment.checks)
+
+
+def _bare(experiment: Experiment) -> Experiment:
+    return experiment.model_copy(update={"defenses": (), "checks": (), "refuse": Experiment().refuse})
 
 
 def _attacks(group: Experiment, question: Question, known: Catalog) -> list[Experiment]:
@@ -80,8 +88,8 @@ def _attacks(group: Experiment, question: Question, known: Catalog) -> list[Expe
 
 
 def is_control(experiment: Experiment, asked: Sequence[Experiment]) -> bool:
-    """Return whether an experiment is a control: it has no protection, and another of the experiments `asked` has one."""
-    return not experiment.defenses and any(other.defenses for other in asked)
+    """Return whether an experiment is a control: its clients do not protect themselves, and those of another of `asked` do."""
+    return not is_protected(experiment) and any(map(is_protected, asked))
 
 
 def _allowed(attacks: list[Experiment], question: Question) -> list[Experiment]:
@@ -131,4 +139,4 @@ def matches(question: Question, experiments: Sequence[Experiment], known: Catalo
     except ValueError:
         return False
     main = {key(group) for group in asked}
-    return given <= main | {key(group.model_copy(update={"defenses": ()})) for group in asked} and bool(given & main)
+    return given <= main | {key(_bare(group)) for group in asked} and bool(given & main)

@@ -69,22 +69,19 @@ def strongest_attacks(asked: Experiment, known: Catalog, *, measured: bool = Fal
 def attacks_by_servers(asked: Experiment, known: Catalog) -> list[Experiment]:
     """Return the scenario with every server that changes the model and can be used here, attacked by what reads that server.
 
-    A server can be used if it needs no more rounds than the scenario has, and if it fits the model and the pictures.
+    A server can be used if it needs no more rounds than the scenario has, if it fits the model and the pictures, and if it has to expect
+    no class among the pictures. A server that no attack reads stands last, attacked by the strongest attack.
 
     Args:
         asked: the scenario, with an honest server.
         known: the plug-ins.
     """
-    attacked = [
-        _attacked(asked.model_copy(update={"server": Part(id=server.id)}), Part(id=server.reading[0]), name)
-        for server in known.servers
-        if server.reading
-        for name in attackers(asked, known)
-    ]
     usable = list[Experiment]()
-    for experiment in attacked:
+    for server in sorted((entry for entry in known.servers if not entry.classes), key=lambda entry: not entry.reading):
         with suppress(SpecError):
-            usable.append(experiment.resolve(known))
+            cheated = asked.model_copy(update={"server": Part(id=server.id)}).resolve(known)
+            attack = Part(id=server.reading[0]) if server.reading else strongest_attacks(cheated, known, measured=True)[0].attack
+            usable += [_attacked(cheated, attack, name).resolve(known) for name in attackers(asked, known)]
     return [each for each in usable if not warnings(each, known)]
 
 

@@ -191,6 +191,8 @@ class Ask(Base):
     """The protocol of a server that sends the same model in every round."""
     watched: int
     """In how many rounds that server sends the same model."""
+    checks: tuple[Part, ...]
+    """What clients check of the model that they receive, if they check it: checks without false alarms here."""
 
 
 class SimpleNetwork(Base):

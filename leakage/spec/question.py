@@ -54,6 +54,8 @@ class Question(Base):
     epsilon: float | None = Field(default=None, gt=0, le=200)
     """The privacy budget by which the protection was chosen. None: it was chosen by its strength."""
     attacker: Attacker = "knows"
+    checks: bool = Field(default=False, exclude_if=lambda given: not given)
+    """Whether the clients check the model that they receive, and send nothing if a check trips; for an attacker that changes the model."""
     minutes: Minutes = 5
     seed: int = Field(default=1, ge=0, le=LAST_SEED)
 
@@ -61,6 +63,11 @@ class Question(Base):
     def honest(self) -> int:
         """The number of clients in the sum after the server has subtracted the updates of the colluding clients."""
         return max(1, self.clients - self.colluding)
+
+    @property
+    def checked(self) -> tuple[Part, ...]:
+        """The checks of the clients; none unless the attacker changes the model."""
+        return prepared().ask.checks if self.checks and self.attacker == "changes" else ()
 
     @property
     def uploads(self) -> int:
@@ -110,6 +117,7 @@ def groups(question: Question, uploads: Sequence[Picture] = ()) -> list[Experime
         protocol=choices.several if question.steps == "several" else Experiment().protocol,
         aggregation=_added_up(question.honest),
         defenses=question.defenses,
+        checks=question.checked,
         assume=Assumptions(adaptive=question.attacker != "naive"),
         max_seconds=60 * question.minutes,
     ).model_copy(update=same_model if still else {})

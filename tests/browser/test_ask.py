@@ -34,3 +34,9 @@ def test_four_phones_and_a_little_noise_leak_in_ask_and_in_compare(site: str, ch
     page.get_by_role("button", name="Run all").click(timeout=60_000)
     noise = page.locator(".gle-compared tbody tr", has_text="Gaussian noise 0.01")
     expect(noise.locator(LEAKS).first).to_be_visible(timeout=LIMIT)
+
+
+def test_a_sum_over_four_phones_leaks_to_a_server_that_changes_the_model(site: str, chromium: Browser) -> None:
+    page = asked(chromium, f"{site}/ask?phones=4&attacker=changes&minutes=5", r"\d+ pictures")
+    expect(page.get_by_text(re.compile("by a server that changes the model"))).to_be_visible()
+    expect(page.get_by_text("A server that changes the model in another way than those tried")).to_be_visible()

@@ -11,17 +11,18 @@ from small_problems import CATALOG
 
 from leakage.results import answer_file
 from leakage.results.alternatives import alternatives
-from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer
+from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer, stronger
 from leakage.results.answer_words import CHEATING, LEFT_OUT, effort, lines, not_tried, people_words
-from leakage.results.asking import MOST, is_about, plan, unprotected
+from leakage.results.asking import MOST, is_about, is_control, plan, unprotected
 from leakage.results.differences import sentence_case
 from leakage.results.precomputed import matrix, reach, seen_words
 from leakage.runs.endings import inapplicable, refused
+from leakage.runs.event_parts import CheckFacts
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.question import GROUPS, Question, groups
-from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT
 
 # ---------------------------------------------------------------- what is run
 
@@ -110,6 +111,31 @@ def test_a_server_that_changes_the_model_is_tried_by_what_reads_it_and_asked_oth
     assert not is_about_these(asked, honest)
 
 
+def test_a_server_that_no_attack_reads_comes_last_and_one_that_expects_a_class_is_left_out() -> None:
+    found = [one.server.id for one in planned(Question(clients=4, attacker="changes", minutes=1)) if one.server]
+    assert found[-1] == "inconsistent"
+    assert {"first_layer", "imprint", "imprint_sparse", "loki"} == set(found[:-1])
+    assert all(CATALOG.servers.get(id).classes for id in ("class_fishing", "label_flip"))  # they need one round as well
+    assert "inconsistent" not in {one.server.id for one in planned(Question(attacker="changes")) if one.server}  # one phone alone
+
+
+def test_checks_are_a_switch_and_the_control_has_neither_checks_nor_protections() -> None:
+    asked = Question(clients=4, attacker="changes", checks=True, minutes=1)
+    found = planned(asked)
+    names = [[part.id for part in one.checks] for one in found]
+    assert names[0] == ["new_layers", "same_for_all", "head_rows", "equal_rows", "trap_rows", "transmit_snr", "alive"]
+    assert names[1] == []
+    assert names[2:] == [names[0]] * (len(found) - 2)
+    assert all(one.refuse for one in found)
+    assert found[1] == found[0].model_copy(update={"checks": ()})
+    assert [is_control(one, found) for one in found[:3]] == [False, True, False]
+    assert is_about_these(asked, found)
+    assert not is_about_these(asked.model_copy(update={"checks": False}), found)
+    assert {one.checks for one in planned(Question(checks=True))} == {()}  # the server is honest
+    assert "checks" not in Question().model_dump()  # files and links of before stay the same
+    assert Question(checks=True).model_dump()["checks"] is True
+
+
 def is_about_these(question: Question, experiments: list[Experiment]) -> bool:
     return is_about(question, [run_of(experiment) for experiment in experiments], CATALOG)
 
@@ -188,6 +214,42 @@ def test_pictures_of_which_the_phone_sent_nothing_are_counted_apart(reader: Stor
     assert people_words(told) == "1 partly, 1 of which the phone sent nothing, of 2 pictures"
     assert "1 of 1 planned run came to an answer" in effort(told)
     assert "in 1 more the phone sent nothing" in effort(told)
+
+
+def refusing(server: str, check: str) -> Run:
+    """A run with a cheating server that the phone refused, as one check alone tripped."""
+    found = CheckFacts(check=check, title=check.upper(), number=4, threshold=0, tripped=True, round=1)
+    end = AttackEnd(ending=refused(f"The phone refused: {check}.", [found]))
+    asked = Experiment(server=Part(id=server), checks=(Part(id=check),)).resolve(CATALOG)
+    return replace(ended(2, [CUT_SHORT]), result=end.model_dump(mode="json"), started=1.0, experiment=asked.model_dump_json())
+
+
+def test_where_the_phones_refused_in_all_runs_nothing_but_refusals_and_the_control_is_told(reader: Store) -> None:
+    asked = Question(clients=4, attacker="changes", checks=True)
+    told = answer(reader, [refusing("imprint", "new_layers")], CATALOG)
+    assert (told.word, told.headline, lines(told, asked, CATALOG)) == (REFUSED, "The phone refused: new_layers.", [])
+    runs = [refusing("imprint", "new_layers"), refusing("first_layer", "alive")]
+    cheated = Experiment(server=Part(id="imprint")).resolve(CATALOG)
+    runs.append(replace(ended(1, [RECOGNIZABLE]), experiment=cheated.model_dump_json()))
+    told = answer(reader, runs, CATALOG)
+    assert told.word == REFUSED
+    assert told.headline == (
+        "The phones refused each changed model that was tried, and kept their updates. Checks that raised an alarm: NEW_LAYERS, ALIVE."
+    )
+    assert [about for about, _ in lines(told, asked, CATALOG)] == ["Control, protection off"]
+    assert told.protected
+
+
+def test_attacks_on_a_changed_model_are_not_ranked_by_rows_of_an_honest_server(reader: Store) -> None:
+    """Of twelve pictures that came back exactly, the page said: "A stronger known attack: GRNN"."""
+    cheated = Experiment(server=Part(id="imprint"), attack=Part(id="bins"))
+    assert stronger([cheated.model_copy(update={"server": None})], {"idlg"}, CATALOG)
+    assert stronger([cheated], {"idlg"}, CATALOG) == ""
+    told = answer(reader, [replace(ended(1, [RECOGNIZABLE]), experiment=cheated.resolve(CATALOG).model_dump_json())], CATALOG)
+    assert told.servers == {"imprint"}
+    untried = next(words for words in not_tried(Question(attacker="changes"), told, CATALOG) if words.startswith("These changes"))
+    assert "Bisection" in untried
+    assert " Imprint" not in untried
 
 
 def test_where_no_attack_came_to_an_answer_nothing_is_said_of_what_attacks_found(reader: Store) -> None:

@@ -31,6 +31,7 @@ QUESTIONS = {
     ),
     "trains": Question(steps="several", defenses=(NOISE,)),
     "cheats": Question(attacker="still", defenses=(Part(id="dp_sgd"),)),
+    "changes": Question(attacker="changes", clients=4, checks=True),
     "colluding": Question(clients=12, colluding=8),
     "own": Question(who="own", channels=1),
 }

@@ -140,6 +140,25 @@ def test_an_attacker_in_the_words_of_before_is_still_that_attacker(visit: Open, 
     assert "They know how the clinics protect themselves." in " ".join(at.radio(key="ask-attacker").options)
 
 
+def test_checks_are_offered_against_a_server_that_changes_the_model_alone(door: Service, visit: Open) -> None:
+    at = visit(PAGE, phones="4", checked="True")
+    assert not any(toggle.key == "ask-checked" for toggle in at.toggle)
+    at = visit(PAGE, phones="4", attacker="changes", minutes="1")
+    assert at.toggle(key="ask-checked").value is False
+    at.toggle(key="ask-checked").set_value(True).run()
+    assert "also on the same pictures without protection" in words(at)
+    at.button(key="run-button").click().run()
+    fine(at)
+    assert at.query_params["checked"] == "True"
+    asked = experiments(door, at.query_params["runs"])
+    assert {one.server is None for one in asked} == {False}
+    assert [bool(one.checks) for one in asked[:3]] == [True, False, True]
+    again = visit(PAGE, **{name: str(value) for name, value in at.query_params.items()})
+    assert again.toggle(key="ask-checked").value is True
+    assert "The settings have changed since this answer" not in words(again)
+    assert "The sites check the model first" in visit(PAGE, attacker="changes", called="sites").toggle(key="ask-checked").label
+
+
 def test_what_a_strength_promises_follows_the_strength(visit: Open, door: Service) -> None:
     weak, strong = (words(visit(PAGE, protection=f"dp_sgd:noise_multiplier={sigma}")) for sigma in ("0.01", "1.0"))
     assert "epsilon above 200 for one upload" in weak

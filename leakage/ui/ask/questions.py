@@ -31,7 +31,7 @@ from leakage.spec.question import (
 )
 from leakage.ui.ask.protections import BY_EPSILON, EPSILON, PROTECTION, protection
 from leakage.ui.common import forms
-from leakage.ui.common.markdown import escape
+from leakage.ui.common.markdown import escape, ours
 from leakage.ui.lab.chooser import all_grey, uploaded
 
 OWN = "own"
@@ -39,11 +39,16 @@ DEFAULT = Question()
 SEED = "ask-seed"  # session key: the seed of a question from a file; no widget chooses it
 CHOICES: dict[str, Sequence[Any]] = {  # name in the address -> allowed values; those of the kind of pictures are in prepared()
     **{"called": CALLED, "phones": CLIENTS, "each": COUNTS, "steps": list(STEPS)},
-    **{"attacker": list(ATTACKERS), "minutes": MINUTES},
+    **{"attacker": list(ATTACKERS), "checked": (False, True), "minutes": MINUTES},
 }
 NUMBERS = {"colluding": (0, max(CLIENTS) - 1), "rounds": (1, MOST_ROUNDS), "seed": (0, LAST_SEED)}  # name in the address -> lowest, highest
-FIELDS = {"phones": "clients"}  # name in the address -> field of the question, if they differ
+FIELDS = {"phones": "clients", "checked": "checks"}  # name in the address -> field of the question, if they differ
 USUAL = {name: getattr(DEFAULT, FIELDS.get(name, name)) for name in ("who", *CHOICES, "colluding", "rounds")}
+CHECKS = "The phones check the model first, and send nothing if a check raises an alarm"
+CHECKS_HELP = (
+    "Each check computes one number, and raises an alarm if the number is above a threshold. These are the checks that stayed silent with "
+    "an honest server, on the networks of this program. A check is not a proof: another change of the model may pass it."
+)
 KEYS = {name: f"ask-{name}" for name in USUAL}  # name in the address -> widget key
 
 
@@ -81,9 +86,10 @@ def choose(known: Catalog) -> tuple[Question, list[Picture]]:
             persist_state=forms.KEPT,
             label_visibility="collapsed",
         )
+        checks = attacker == "changes" and _checks(called, known)
     with forms.card(5, "How much effort?"):
         minutes = _segments("minutes", MINUTES, lambda number: f"{number:d} min", label="Minutes")
-    rest = {"attacker": attacker, "minutes": minutes, "seed": st.session_state.get(SEED, DEFAULT.seed)}
+    rest = {"attacker": attacker, "checks": checks, "minutes": minutes, "seed": st.session_state.get(SEED, DEFAULT.seed)}
     question = with_protection.model_copy(update=rest)
     if kind != OWN:
         _thumbnails(question, faces)
@@ -128,6 +134,15 @@ def _colluding(called: str, clients: int) -> int:
     st.session_state[KEYS["colluding"]] = min(st.session_state.get(KEYS["colluding"], 0), clients - 1)
     label = f"{called.capitalize()} in the sum that work with the server"
     return int(st.number_input(escape(label), 0, clients - 1, key=KEYS["colluding"], persist_state=forms.KEPT))
+
+
+def _checks(called: Called, known: Catalog) -> bool:
+    """Ask whether the clients check the model that they receive, and return the answer."""
+    words = Question(called=called, attacker="changes", checks=True)
+    titles = [entry.title for part in words.checked if (entry := known.checks.find(part.id))]
+    label, about = (in_words_of(words, text) for text in (CHECKS, CHECKS_HELP))
+    more = "\n".join(f"- {ours(title)}" for title in titles)
+    return st.toggle(escape(label), key=KEYS["checked"], persist_state=forms.KEPT, help=f"{escape(about)}\n\n{more}")
 
 
 def _kinds() -> dict[str, str]:
