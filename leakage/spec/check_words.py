@@ -69,10 +69,10 @@ def telling(readings: Sequence[Found], check: str) -> Found | None:
 
 
 def number_words(reading: FoundByCheck) -> str:
-    """Return the number of a reading as text, with three digits."""
+    """Return the number of a reading as text: whole from 1,000 on, else with three digits."""
     if reading.number is None:
         return "infinite" if reading.tripped else "not defined for these pictures"
-    return f"{reading.number:.3g}"
+    return f"{reading.number:,.0f}" if abs(reading.number) >= 1000 else f"{reading.number:.3g}"
 
 
 def summary(readings: Sequence[FoundByCheck]) -> str:

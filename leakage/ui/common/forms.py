@@ -24,9 +24,10 @@ More: TypeAlias = Callable[[dict[str, Any]], None]  # takes the values of a plug
 SOURCES = {"gallery": "Gallery", "upload": "Your own", "mnist": "MNIST", "cifar10": "CIFAR-10", "cifar100": "CIFAR-100"}
 SOURCES |= {"faces": "Faces", "lfw": "LFW"}
 DEFAULTS = {"model": DEFAULT.model.id, "protocol": DEFAULT.protocol.id, "defense": NONE, "server": NONE, "attack": DEFAULT.attack.id}
+LABELLED = ("server",)  # kinds of which the menu shows its label, because the widgets around it are about another subject
 WITHOUT = {  # kind of plug-in of which none need be chosen -> the menu's first item, and the sentence below it
     "defense": ("No protection", "Without a protection the phone sends its update as it is."),
-    "server": ("The server keeps to the protocol", "The server hands out the agreed model and reads what arrives (honest but curious)."),
+    "server": ("Keeps to the protocol", "The server hands out the agreed model and reads what arrives (honest but curious)."),
 }
 TASKS = {name: wording.menu for name, wording in words.TASKS.items()}
 LOSSES = {name: wording.menu for name, wording in words.LOSSES.items()}
@@ -60,7 +61,7 @@ def choose(
     Args:
         known: The catalog of plug-ins.
         kind: A kind of plug-in that has a menu: a key of `DEFAULTS`.
-        label: The label of the menu, for screen readers.
+        label: The label of the menu, for screen readers; kinds in LABELLED show it.
         more: Draws further widgets behind the button.
         apart: Names of fields that the page draws elsewhere; the returned Part lacks them.
         on_change: Called after the visitor has chosen another plug-in, before the page is drawn again.
@@ -77,7 +78,7 @@ def choose(
             index=options.index(DEFAULTS[kind]),
             format_func=lambda name: WITHOUT[kind][0] if name == NONE else entries[name].title,
             key=kind,
-            label_visibility="collapsed",
+            label_visibility="visible" if kind in LABELLED else "collapsed",
             on_change=on_change,
         )
         texts = [field for field in entries[picked].fields if field.syntax] if picked in entries else []
