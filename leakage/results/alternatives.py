@@ -10,13 +10,15 @@ from leakage.results.precomputed import Line, matrix, reach, seen_words
 from leakage.runs.reader import RunReader
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, Part
+from leakage.spec.question import Question, in_words_of
 
 ANOTHER = (
-    "What the best attacker of the precomputed results saw of one picture of each phone, with an untrained small network (LeNet) and "
-    "small colour pictures (CIFAR-10). An attacker that averages rounds of training had 16 rounds. What was not shown there is not "
-    "shown safe."
+    "What the best attacker of the precomputed results saw of one picture of each phone. The server was honest, the network small and "
+    "untrained (LeNet), and the pictures were small and in colour (CIFAR-10). An attacker that averages rounds of training had 16 rounds. "
+    "What was not shown there is not shown safe."
 )
 MARKED = "The rows nearest to your question are marked, and their attackers are tried first."
+CHANGED = "The rows nearest to your question are marked. They say little about a server that changes the model."
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,11 @@ class Alternative:
     attacker: str
     """Its strongest attacker, in words."""
     cost: Cost
+
+
+def about_rows(question: Question) -> str:
+    """Return the text above the table: how its rows were measured, and which rows are marked."""
+    return in_words_of(question, f"{ANOTHER} {CHANGED if question.attacker == 'changes' else MARKED}")
 
 
 def alternatives(

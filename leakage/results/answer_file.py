@@ -15,7 +15,7 @@ from leakage.frontend.markup import render
 from leakage.results import comparison_file
 from leakage.results.accuracy_cost import epsilon_words
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
-from leakage.results.alternatives import ANOTHER, MARKED, alternatives
+from leakage.results.alternatives import about_rows, alternatives
 from leakage.results.answer import Answer, answer
 from leakage.results.answer_words import attack_and_attacker, lines, not_tried, scenario_words
 from leakage.results.asking import is_about, is_control, matches
@@ -148,7 +148,7 @@ def page(asked: Question, result: Answer, variants: Sequence[VariantResult], kno
         heads=HEADS,
         rows=[_numbers(variant) for variant in variants if variant.run.started],
         idle=sum(not variant.run.started for variant in variants),
-        another=in_words_of(asked, f"{ANOTHER} {MARKED}"),
+        another=about_rows(asked),
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
     )
 
@@ -182,11 +182,11 @@ def _png(picture: Image.Image) -> str:
 def _numbers(variant: VariantResult) -> list[str]:
     """Return the cells of an attack's row in the table of the page, in the order of HEADS."""
     row = variant.row
-    grey = row.grey.get("psnr")
+    grey, checks = row.grey.get("psnr"), ["checks of the model"] if variant.experiment.checks else []
     return [
-        row.attack,
+        f"{row.attack} ({row.server})" if row.server else row.attack,
         "" if row.attacker == "both" else row.attacker,
-        row.protection,
+        ", ".join([*([row.protection] if variant.experiment.defenses or not checks else []), *checks]),
         str(variant.experiment.seed),
         outcome_words(row),
         "–" if row.psnr is None else f"{row.psnr:.1f}\u00a0dB",

@@ -10,6 +10,7 @@ from answered_questions import CLINICS, NOISE, OFFICER, answering
 from small_problems import CATALOG
 
 from leakage.results import answer_file
+from leakage.results.alternatives import about_rows
 from leakage.results.answer import answer
 from leakage.results.answer_words import lines, not_tried, scenario_words
 from leakage.results.asking import plan
@@ -95,6 +96,25 @@ def test_paper_keeps_the_strength_and_the_local_steps() -> None:
     assert told["Protection"] == "DP-SGD, max grad norm 1, noise multiplier 1"
     assert told["What a phone does"] == "5 steps by itself, then it sends (FedAvg)"
     assert told["Uploads"] == "100 uploads by each phone in the whole training"
+
+
+def test_paper_names_the_server_of_each_attack_and_what_the_rows_of_an_honest_server_say(reader: Store) -> None:
+    """Of five attacks on changed models the paper said "Bins" three times."""
+    asked = Question(attacker="changes", clients=4, checks=True, minutes=1)
+    for number, experiment in enumerate(plan(asked, CATALOG, lambda _: 1.0, slots=2)[:3]):
+        run = replace(
+            first_run(asked, "recognizable"), id=f"r{number}", experiment=experiment.model_dump_json(), digest=experiment.digest()
+        )
+        reader.add(run, {})
+    made = answer_file.make(reader, ["r0", "r1", "r2"], "answer.html", CATALOG, {"question": asked.model_dump_json()})
+    assert made
+    page = made.data.decode()
+    rows = re.findall(r"<tr><td>([^<]*)</td><td></td><td>([^<]*)</td>", page.partition("Every attack")[2])
+    assert rows == [("Bias attack (First layer)", "checks of the model"), ("Bias attack (First layer)", "no protection"), *rows[2:]]
+    assert rows[2][1] == "checks of the model"
+    assert rows[2][0] != rows[0][0]
+    assert "They say little about a server that changes the model." in page
+    assert "and their attackers are tried first" in about_rows(Question())
 
 
 def test_paper_counts_the_runs_that_never_began_in_place_of_a_line_for_each(reader: Store) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 
 from leakage.frontend.markup import render
 from leakage.results.advice import DEMANDS, RESIDUAL, TITLES
-from leakage.results.alternatives import ANOTHER, MARKED, Alternative, alternatives
+from leakage.results.alternatives import Alternative, about_rows, alternatives
 from leakage.results.answer import Answer
 from leakage.results.answer_file import PAPER
 from leakage.results.answer_words import not_tried
@@ -55,7 +55,7 @@ def change(ids: str, question: Question, known: Catalog) -> None:
     st.markdown("**What other protections would change, and what they cost**")
     uploads = [picture for run in find_attacks(ids) for picture in run.experiment_as(Experiment).pictures if picture.source == "upload"]
     measured = alternatives(groups(question, list(dict.fromkeys(uploads)))[0], service(), known, lambda text: in_words_of(question, text))
-    st.caption(escape(in_words_of(question, f"{ANOTHER} {MARKED}")))
+    st.caption(escape(about_rows(question)))
     accuracy = next((row.cost.recipe for row in measured if row.cost.recipe), "")
     heads = [head if head != "Accuracy" else f"Accuracy of {accuracy}" for head in COLUMNS]
     nearest = [cells(row) for row in measured if row.chosen or not row.stack]
