@@ -69,11 +69,13 @@ def prepare(known: Catalog) -> None:
 
 def page() -> None:
     """Draw the whole page, from top to bottom."""
-    st.markdown(f"#### {escape(compared.title(st.query_params.get('runs', '')))}")
+    title = st.empty()
+    title.markdown(f"#### {escape(compared.title(st.query_params.get('runs', '')))}")
     known = catalog()
     if known is None:
         return
     prepare(known)
+    title.markdown(f"#### {escape(compared.title(st.query_params.get('runs', '')))}")
     misread = st.empty()
     left, right = st.columns([0.3, 0.7], gap="medium")
     with left:

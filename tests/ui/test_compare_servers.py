@@ -19,6 +19,7 @@ from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment
 from leakage.spec.prepared import prepared
 from leakage.spec.words import RECOGNIZABLE
+from leakage.ui.compare.compared import CHECKS, QUESTION, SERVERS
 
 FOUR = ",".join(f"gallery:{name}" for name in ("astronaut", "chelsea", "coffee", "rocket"))
 QUICK = {"v": "1", "voices": "both", "attack": "inverting_gradients", "inverting_gradients.steps": "20", "pictures": FOUR}
@@ -55,6 +56,11 @@ def test_the_servers_that_fit_are_chosen_and_the_honest_one_is_always_there(door
     honest, cheating = experiments
     assert honest.attack.fields["steps"] == 20  # the attack of the page, with its settings
     assert cheating.model_copy(update={"server": None, "attack": honest.attack}) == honest  # the same pictures, sum and seed
+
+
+def test_the_headline_asks_about_servers_before_they_run(look: Open) -> None:
+    titles = {differs: str(look(**QUICK, differs=differs).markdown[0].value) for differs in ("protection", "server", "checks")}
+    assert titles == {"protection": f"#### {QUESTION}", "server": f"#### {SERVERS}", "checks": f"#### {CHECKS}"}
 
 
 def test_no_chosen_server_leaves_the_honest_one_alone(look: Open) -> None:

@@ -19,7 +19,7 @@ from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.compare import cost, sweep, table, watched
+from leakage.ui.compare import cost, server_axis, sweep, table, watched
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
@@ -83,8 +83,10 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
 
 
 def title(ids: str) -> str:
-    """Return the headline of the page, which says whether the runs have the same private pictures and the same server."""
+    """Return the headline of the page: whether the runs have the same pictures and server, or before a run what is chosen to differ."""
     experiments = [run.experiment_as(Experiment) for run in find_attacks(ids)]
+    if not experiments:
+        return {server_axis.SERVER: SERVERS, server_axis.CHECKED: CHECKS}.get(st.session_state.get("differs", ""), QUESTION)
     several = any(experiment.server != experiments[0].server for experiment in experiments)
     about_servers = CHECKS if any(experiment.checks for experiment in experiments) else SERVERS
     return APART if pictures_differ(experiments) else about_servers if several else QUESTION
