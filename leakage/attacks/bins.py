@@ -36,9 +36,9 @@ class BinReading(Attack):
     Source: Fowl et al. 2022, algorithm 1; Zhao et al. 2024 (LOKI), section 4.
     """
 
-    title = "Solve the bins that a server has built in"
+    title = "Solve for the pictures in a cheating server's bins"
     short = "Bins"
-    plain = "Divides the gradients of a layer that the server has added: each bin with a single picture gives this picture."
+    plain = "Divides one part of the added layer's gradient by another: each bin with a single picture gives this picture."
     hint = "Needs a server that changes the model (imprint, LOKI). Raise the number of pictures until some of them share a bin."
     way = "Divide one gradient by another, bin by bin: no search."
     loss_name = "squared relative gradient distance"

@@ -18,7 +18,7 @@ class Alive(Check):
     Source: designed here, against Wen et al. 2022 (fishing) and Pasquini et al. 2022 (model inconsistency).
     """
 
-    title = "Counts own pictures without a gradient (alive)"
+    title = "Counts its pictures without a gradient (alive)"
     short = "Alive"
     plain = "The phone counts those of its pictures that have a gradient of 0 in the layers before the last one."
     hint = "It sees servers that silence pictures. It misses them on a phone that holds just the pictures which the server wants."

@@ -26,7 +26,7 @@ class DSnr(Check):
     title = "Weighs the gradients of single pictures (D-SNR)"
     short = "D-SNR"
     plain = "The phone computes how far the gradient of one of its pictures outweighs those of its other pictures together."
-    hint = "Trained networks raise this alarm under an honest server too. Compare how often it does with what it finds."
+    hint = "Trained networks set off this alarm under an honest server too. Weigh these false alarms against what it finds."
     source = "https://arxiv.org/abs/2306.03013"
     measures = "how far one picture outweighs the other pictures together in the gradient of a layer"
 

@@ -25,7 +25,7 @@ class EqualRows(Check):
 
     title = "Looks for repeated rows in the first layer (equal rows)"
     short = "Equal rows"
-    plain = "The phone counts rows of the first layer that point in the same direction as another row."
+    plain = "The phone counts rows of the first layer that nearly equal another row or a multiple of it."
     hint = "It sees layers that sort pictures by one number, such as their brightness."
     source = "https://arxiv.org/abs/2110.13057"
     measures = "which fraction of the first layer's rows repeats another row"

@@ -30,8 +30,8 @@ class HeadRows(Check):
 
     title = "Looks for emptied or exchanged rows of the last layer (head rows)"
     short = "Head rows"
-    plain = "The phone counts rows of the last layer that are empty or constant, or that were exchanged since the round before."
-    hint = "It sees fishing for a class or a feature. It sees exchanged rows from the second round on, or with published weights."
+    plain = "The phone counts rows of the last layer that are empty, repeat one number, or changed places since the round before."
+    hint = "It sees class fishing and feature fishing. It sees exchanged rows from round two on, or at once with published weights."
     source = "https://arxiv.org/abs/2202.00580"
     measures = "which fraction of the last layer's rows is emptied or exchanged"
 

@@ -17,7 +17,7 @@ class NewLayers(Check):
     title = "Compares the layers with those of the agreed network (new layers)"
     short = "New layers"
     plain = "The phone compares the names and shapes of the received layers with those of the network on which the phones agreed."
-    hint = "It sees servers that add a layer, and misses servers that change values alone."
+    hint = "It sees servers that add a layer, and misses servers that merely change values."
     source = "https://arxiv.org/abs/2303.12233"
     measures = "how many of the tensors are not those of the agreed network"
 

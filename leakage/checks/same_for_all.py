@@ -21,7 +21,7 @@ class SameForAll(Check):
 
     title = "Compares the received model with those of other phones (model consistency)"
     short = "Model consistency"
-    plain = "The phones compare hashes of the models that they received, and count the phones with another model."
+    plain = "The phones compare fingerprints (hashes) of the models that they received, and count the phones whose model differs."
     hint = "It sees servers that hand out different models. Give such a server several phones that add up their updates."
     source = "https://arxiv.org/abs/2111.07380"
     measures = "how many other phones received another model"

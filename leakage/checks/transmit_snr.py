@@ -19,9 +19,9 @@ class TransmitSnr(Check):
     Source: Garov et al. 2024, their code (transmit signal-to-noise ratio). Unlike there: also the rows of a linear layer.
     """
 
-    title = "Looks for kernels that copy pixels (transmit SNR)"
+    title = "Looks for weights that copy pixels (transmit SNR)"
     short = "Transmit SNR"
-    plain = "The phone looks in the first layer for a kernel in which one number outweighs the other numbers together."
+    plain = "The phone looks in the first layer for a group of weights (kernel) in which one number outweighs the others together."
     hint = "It sees first layers that hand the picture on unchanged, and misses layers that average pixels."
     source = "https://arxiv.org/abs/2306.03013"
     measures = "how far one number of a first kernel outweighs its other numbers together"

@@ -27,7 +27,7 @@ class TrapRows(Check):
     title = "Looks for trap weights in the first layer (trap rows)"
     short = "Trap rows"
     plain = "The phone counts rows of the first layer whose positive weights are a scaled copy of the negative ones."
-    hint = "It sees trap weights as they were published. A server that adds noise to them passes."
+    hint = "It sees trap weights as they were first described. It misses a server that adds noise to them."
     source = "https://arxiv.org/abs/2112.02918"
     measures = "which fraction of the first layer's rows is a trap"
 

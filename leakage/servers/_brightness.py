@@ -21,9 +21,9 @@ class SortsByBrightness(Server):
     presets = {"Handwritten digits: their brightness": {"mean": 0.1307, "deviation": 0.0435}}
 
     bins: int = param(256, 2, 1024, "Bins into which pictures are sorted; with more bins, more pictures are alone in theirs.")
-    mean: float = param(0.4747, 0, 1, "The average brightness of such pictures, from 0 (black) to 1, as the server assumes it.")
+    mean: float = param(0.4747, 0, 1, "The average brightness of pictures of this kind, from 0 (black) to 1, as the server assumes it.")
     deviation: float = param(0.1258, 0.001, 1, "How far their brightness varies (its standard deviation), as the server assumes it.")
-    gain: float = param(1.0, 1e-6, 1000, "How strongly the added layer acts on the network, divided by the number of bins.")
+    gain: float = param(1.0, 1e-6, 1000, "How strongly the added layer acts on the network; this number is divided by the number of bins.")
 
     def around(self, sort: nn.Linear, on: nn.Module, image_shape: tuple[int, int, int]) -> dict[str, nn.Module]:
         """Return the layers from flattening to a picture of one color, which is gain / bins times the sum of all units.

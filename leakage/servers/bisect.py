@@ -33,9 +33,7 @@ class Bisect(Imprint):
     title = "Sorts pictures by brightness more finely in each round (bisection)"
     short = "Bisection"
     plain = "The server adds a layer that sorts pictures by brightness. From round to round it divides the bins that held pictures."
-    hint = (
-        "Watch 6 rounds, attack the last one, and choose many pictures. Compare it with the first round: pictures that shared a bin part."
-    )
+    hint = "Choose many pictures, watch 6 rounds and attack the last. Compare it with the first: pictures that shared a bin are now apart."
     source = "https://arxiv.org/abs/2505.10264"
     rounds = 2
 

@@ -33,15 +33,15 @@ class ClassFishing(Server):
     title = "Lets the pictures of one class through (class fishing)"
     short = "Class fishing"
     plain = "The server sets the last layer so that the pictures of one class alone leave a trace in the other layers."
-    hint = "Choose many pictures, one of them alone in its class, such as the cat: a search then works as on this picture alone."
+    hint = "Choose many pictures, one of them alone in its class, such as the cat: the attack then works as on this picture alone."
     source = "https://arxiv.org/abs/2202.00580"
     last_layer = "bias"
     classes = ("target",)
     separates = True
     separates_by_class = True
 
-    target: int = param(1, 0, 9999, "The class that the server looks for, as a number from 0.")
-    row: float = param(0.5, -10, 10, "The weight of each feature in the row of this class; 0 would silence it too.")
+    target: int = param(1, 0, 9999, "The number of the class that the server looks for, counted from 0.")
+    row: float = param(0.5, -10, 10, "The weight of each feature in the row of this class; 0 would silence this class as well.")
     bias: float = param(1000, 1, 1e9, "The bias of the other classes; it must exceed the row's weight times the sum of the features.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:

@@ -55,8 +55,8 @@ class FeatureFishing(Server):
 
     title = "Moves a threshold until one picture is alone (feature fishing)"
     short = "Feature fishing"
-    plain = "The server watches several rounds of the same pictures and narrows a threshold until one picture alone makes the difference."
-    hint = "Watch eight rounds or more of one batch: a search then works as on a single picture, whatever its class."
+    plain = "The server watches several rounds of the same pictures. It moves a threshold until one picture lies between two values."
+    hint = "Watch eight rounds or more of one batch: the attack then works as on a single picture, of any class."
     source = "https://arxiv.org/abs/2202.00580"
     rounds = 2
     last_layer = "bias"
@@ -64,9 +64,9 @@ class FeatureFishing(Server):
     separates = True
     one_step = True
 
-    target: int = param(0, 0, 9999, "The class whose row of the last layer is used; the pictures may have any classes.")
+    target: int = param(0, 0, 9999, "The class whose row of the last layer is used; the pictures may be of any class.")
     feature: int = param(-1, -1, 1_000_000, "The number of the feature; -1: the feature that varies most over random pictures.")
-    sharpness: float = param(1e5, 1, 1e7, "How sharply pictures are told apart (A). The larger, the closer two pictures may be.")
+    sharpness: float = param(1e5, 1, 1e7, "How sharply pictures are told apart (A in the formula). The larger, the closer two may be.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         layer = check_last_layer(self, model, image_shape, classes=(self.target,), bias=True)

@@ -24,8 +24,8 @@ class FirstLayer(Server):
 
     title = "Puts a fully connected layer in front of the network (first layer)"
     short = "First layer"
-    plain = "The server adds a fully connected layer that the pixels enter. Its gradient gives a single picture by a division."
-    hint = "Choose a network of convolutions and one picture. Then choose several pictures, and the attack that reads a batch by its zeros."
+    plain = "The server adds a fully connected layer that the pixels enter. One part of its gradient divided by another is the picture."
+    hint = "Choose a network of convolutions and one picture. Then choose several pictures, and the attack for a whole batch."
     source = "https://arxiv.org/abs/2003.14053"
     changes = "architecture"
     reading = ("linear_layer", "spear")

@@ -20,17 +20,17 @@ class IdentityKernels(Server):
     Source: Geiping et al. 2020, appendix A.2.
     """
 
-    title = "Makes convolutions hand on the picture (identity kernels)"
+    title = "Makes convolutions copy the picture (identity kernels)"
     short = "Identity kernels"
-    plain = "The server sets the convolutions so that they hand on the picture. The layer behind them then gives it away."
-    hint = "Choose your own network with the preset Convolutions that keep the size. Compare one picture with a batch."
+    plain = "The server sets the convolutions so that they copy the picture. The layer behind them then gives it away."
+    hint = "Choose your own network with the preset “Convolutions that keep the size”. Compare one picture with a batch."
     source = "https://arxiv.org/abs/2003.14053"
     reading = ("linear_layer", "spear")
     models = {"custom": {"activation": ("relu", "leaky_relu"), "normalise": ("none",)}}
     kernels_alone = True
     needs_model = (
         "Identity kernels need convolutions of stride 1 that keep the size, with ReLU and without pooling, before a fully connected layer. "
-        "Choose your own network with the preset Convolutions that keep the size."
+        "Choose your own network with the preset “Convolutions that keep the size”."
     )
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:

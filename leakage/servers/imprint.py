@@ -31,7 +31,7 @@ class Imprint(SortsByBrightness):
     title = "Sorts pictures by brightness in a layer of its own (imprint)"
     short = "Imprint"
     plain = "The server adds a layer that sorts pictures by brightness; the layer's gradient gives single pictures away."
-    hint = "Choose many pictures, or a sum over phones: the attack finds each picture that is alone in its bin. Then halve the bins."
+    hint = "Choose many pictures, or a sum over phones: the attack finds pictures alone in their bins. Then halve the number of bins."
     source = "https://arxiv.org/abs/2110.13057"
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:

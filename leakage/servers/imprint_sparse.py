@@ -30,8 +30,8 @@ class ImprintSparse(SortsByBrightness):
 
     title = "Gives each bin of brightness a row of its own (sparse imprint)"
     short = "Sparse imprint"
-    plain = "The server adds a layer in which each row answers to pictures of one brightness; its gradient gives single pictures."
-    hint = "Choose several local steps: the bins survive them. Compare with the imprint, which subtracts rows."
+    plain = "The server adds a layer in which each row answers to pictures of one brightness; a row with a single picture gives it away."
+    hint = "Let the phone train for several steps before it sends: the bins survive. Compare with the imprint."
     source = "https://arxiv.org/abs/2110.13057"
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:

@@ -40,14 +40,14 @@ class Inconsistent(Server):
     title = "Lets the update of one phone through (inconsistent models)"
     short = "Inconsistent models"
     plain = "The server sends the other phones a network that does not learn, so the sum of the updates is the update of one phone."
-    hint = "Choose secure aggregation: a search then sees the pictures of one phone alone. Phones that compare their models notice it."
+    hint = "Choose secure aggregation: the attack then works as on one phone alone. Phones that compare their models notice it."
     source = "https://arxiv.org/abs/2111.07380"
     last_layer = "linear"
     clients = 2
     client_field = "victim"
 
-    victim: int = param(1, 1, 16, "The phone that receives the network as it should be, as a number from 1.")
-    silence: float = param(1000, 1, 1e6, "How far below 0 the features of the other phones are pushed before their activation: b.")
+    victim: int = param(1, 1, 16, "The number of the phone that receives the network as it should be, counted from 1.")
+    silence: float = param(1000, 1, 1e6, "How far below 0 the features of the other phones are pushed (b in the formula).")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         if members < 2:

@@ -23,8 +23,10 @@ class LabelFlip(Server):
 
     title = "Swaps two classes of the last layer (label flip)"
     short = "Label flip"
-    plain = "The server swaps two classes of the last layer: a network that had learned these pictures errs, and its gradient says more."
-    hint = "Choose a trained network and a picture of the first class, then compare with the server that follows the protocol."
+    plain = (
+        "The server swaps the rows of two classes in the last layer: a network that knew these pictures errs, and its gradient says more."
+    )
+    hint = "Choose a trained network and a picture of the class that the server guesses, then compare with an honest server."
     source = "https://arxiv.org/abs/2003.14053"
     last_layer = "linear"
     classes = ("guessed", "rival")

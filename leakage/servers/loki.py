@@ -35,7 +35,7 @@ class Loki(SortsByBrightness):
     Source: Zhao et al. 2024, section 4.
     """
 
-    title = "Gives each phone a convolution of its own (LOKI)"
+    title = "Gives each phone a first layer of its own (LOKI)"
     short = "LOKI"
     plain = "Each phone receives a first layer of its own, so that a sum over phones still keeps their pictures apart."
     hint = "Add phones to the sum: the attack finds each phone's pictures as if the phone were alone. Then let the phones compare models."
@@ -43,7 +43,7 @@ class Loki(SortsByBrightness):
     own_maps = True
     presets = {**SortsByBrightness.presets, "Several local steps": {"scale": 50.0, "gain": 0.001}}
 
-    scale: float = param(500.0, 1, 10000, "The factor by which a phone's own maps multiply its pictures.")
+    scale: float = param(500.0, 1, 10000, "The factor by which a phone's own first layer multiplies its pictures.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         channels, inputs = image_shape[0], inputs_of_maps(image_shape, members)

@@ -21,10 +21,10 @@ class Traps(Server):
     Source: Boenisch et al. 2023, trap weights.
     """
 
-    title = "Sets the first layer so that few pictures switch a unit on (trap weights)"
+    title = "Sets the first layer so that few pictures switch on each unit (trap weights)"
     short = "Trap weights"
-    plain = "The server draws the first layer so that few pictures switch on each unit. A unit with a single picture gives it away."
-    hint = "Choose the MLP with 1,000 units and 8 to 64 pictures. Then move the scale: small batches need a larger one than large batches."
+    plain = "The server picks a random first layer so that few pictures switch on each unit. A unit with one picture gives it away."
+    hint = "Choose the MLP with 1,000 units and 8 to 64 pictures. Then change the scale: small batches need a higher value."
     source = "https://arxiv.org/abs/2112.02918"
     reading = ("linear_layer",)
     models = {
@@ -37,9 +37,9 @@ class Traps(Server):
     )
 
     scale: float = param(
-        0.95, 0, 1, "The positive entries of a row, as a fraction of the negative ones. 1: half of the pictures switch a unit on."
+        0.95, 0, 1, "The size of a row's positive entries, as a fraction of the negative ones. At 1, half of the pictures switch a unit on."
     )
-    sigma: float = param(0.5, 0.001, 10, "The standard deviation of the normal distribution from which magnitudes are drawn.")
+    sigma: float = param(0.5, 0.001, 10, "The standard deviation of the normal distribution from which the sizes of the weights are drawn.")
 
     def rebuild(self, model: nn.Module, image_shape: tuple[int, int, int], members: int) -> nn.Module:
         found, first = pixel_layer(model.eval(), image_shape), first_layer_of(model)
