@@ -63,8 +63,8 @@ WHY = (
 )
 REBUILT = (
     "The demo rebuilt with a narrower ResNet-50 and other pictures counts {moving} rows in three draws of 640 pictures, at {psnr:.1f} dB; "
-    "where rows stand still, at a rate of 1e-10, it counts {still}: as many as pictures are alone ({alone}). The demo's 41 dB come from "
-    "stretching each picture from 0 to 1."
+    "where rows stand still, at a rate of 1e-10, it counts {still}, and {alone} pictures are alone. The demo's 41 dB come from stretching "
+    "each picture from 0 to 1."
 )
 PARTS = ("shares", "engine", "last_bin", "bisect", "sparse", "loki", "noise", "protections", "fishing")
 
