@@ -17,7 +17,8 @@ class LabelFlip(Server):
     A trained network predicts most pictures of the two classes with certainty, so that its loss and its gradient are nearly 0. With swapped
     rows it predicts the other class, the loss is large, and the gradient has the size of an untrained network's. The gradient is the
     honest network's for the pictures with the two labels swapped, with the same rows swapped. A single output z, which makes the logits
-    (0, z), becomes -z. A search runs on the update as it is.
+    (0, z), becomes -z. A search runs on the update as it is. If the search compares directions alone, as Inverting Gradients does, it gains
+    from the longer gradient where noise hides the short one, and little without noise (benchmarks/published/label_flip.py).
     Source: Geiping et al. 2020, appendix A.2 and figure 7, which give no formula.
     """
 
