@@ -67,7 +67,7 @@ class BinReading(Attack):
         count = sum(map(len, found))
         places = f"{count} of the bins of {seen.secret.layer}; each gives one picture, or a mixture of several"
         left = f"; {size - count} places are grey: not looked for" if count < size else ""
-        yield replace(snapshot_of(seen, x, labels), note={**note, "read from": places + left})
+        yield replace(snapshot_of(seen, x, labels), note={**note, "read from": places + left}, filled=(x != GREY).any(1))
 
     def _pictures(self, gradient: Params, seen: Observation, arranged: Bins) -> list[Tensor]:
         """Return the content of the filled bins, (N, n) in float64: of each client that has maps of its own, else of all clients."""

@@ -284,6 +284,7 @@ class Snapshot:
         note: words and numbers for the page, such as the restart or the label rule; under "event" a sentence that the user must not miss
         views: what the page draws beside the guess, by name: pictures (B, C, H, W) in pixel space, maps of a layer (C, H, W), a list (n,)
         proved: bool (B,), which pictures of the guess the attack has proved right without the truth; None: none of them
+        filled: bool (B,), which places hold a guess; the others are grey, because their pictures were not looked for; None: all places
     """
 
     step: int
@@ -293,3 +294,4 @@ class Snapshot:
     note: dict[str, str | int | float] = field(default_factory=dict)
     views: dict[str, Tensor] = field(default_factory=dict)
     proved: Tensor | None = None
+    filled: Tensor | None = None

@@ -52,12 +52,13 @@ def _filled(snapshot: Snapshot, seen: Observation, alone: Observation, others: T
     y = others.to(snapshot.y.device)
     y = fractions_of(y, seen.batch.num_classes).to(snapshot.y) if snapshot.y.dim() == 2 else y
     proved = None if snapshot.proved is None else torch.cat([snapshot.proved, snapshot.proved.new_zeros(left)])
+    filled = torch.arange(seen.batch.size) < alone.batch.size
     found = [str(snapshot.note["read from"])] if "read from" in snapshot.note else []
     grey_words = [f"{left} place{' is' if left == 1 else 's are'} grey: not looked for"] if left else []
     note = {**snapshot.note, "read from": "; ".join([*found, alone.isolated, *grey_words])}
     if alone.granted.labels is not None and seen.granted.labels is None:
         note["label rule"] = SEPARATED_BY_CLASS if server.separates_by_class else UNKNOWN_CLASS
-    return replace(snapshot, x=torch.cat([snapshot.x, grey]), y=torch.cat([snapshot.y, y]), note=note, proved=proved)
+    return replace(snapshot, x=torch.cat([snapshot.x, grey]), y=torch.cat([snapshot.y, y]), note=note, proved=proved, filled=filled)
 
 
 def _labels_of_others(seen: Observation, alone: Observation) -> Tensor:
@@ -67,7 +68,7 @@ def _labels_of_others(seen: Observation, alone: Observation) -> Tensor:
     for label in separated:
         if label in left:
             left.remove(label)
-    return torch.tensor(left[: seen.batch.size - alone.batch.size])
+    return torch.tensor(left[: seen.batch.size - alone.batch.size], dtype=torch.long)  # also where none is left
 
 
 def _labels_of_all(seen: Observation) -> Tensor:

@@ -70,7 +70,8 @@ class Referee:
         final = bool(ending)
         now = time.perf_counter()
         guess = pixels(snapshot)
-        self.order = pair(guess, self.x, kept=None if final else self.order)
+        filled = None if snapshot.filled is None else snapshot.filled.cpu()
+        self.order = pair(guess, self.x, kept=None if final else self.order, filled=filled)
         guess = guess[self.order]
         y = snapshot.y.detach().cpu()
         labels = classes_of(y)[self.order]

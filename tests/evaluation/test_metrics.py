@@ -187,6 +187,12 @@ def test_pairing_minimises_the_sum_and_not_each_picture_by_itself() -> None:
     assert pair(guess, truth).tolist() == [1, 0]  # 0.04 + 0.36 < 0.01 + 0.81
 
 
+def test_a_place_without_a_guess_takes_the_picture_that_is_left() -> None:
+    guess, truth = torch.tensor([0.38, 0.5]).view(2, 1, 1, 1), torch.tensor([0.0, 0.4]).view(2, 1, 1, 1)  # the second guess is grey
+    assert pair(guess, truth).tolist() == [0, 1]  # 0.38^2 + 0.1^2 < 0.5^2 + 0.02^2
+    assert pair(guess, truth, filled=torch.tensor([True, False])).tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(("lean", "order"), [(0.0125, [1, 0]), (0.0135, [0, 1])])
 def test_an_earlier_pairing_stays_until_another_is_5_percent_cheaper(lean: float, order: list[int]) -> None:
     # Truths 0 and 1, guesses 0.5 and 0.5 + lean: in order they cost 0.25 + (0.5 - lean)^2, crosswise 0.25 + (0.5 + lean)^2.

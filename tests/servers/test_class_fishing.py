@@ -88,6 +88,22 @@ def test_a_search_finds_the_picture_that_is_alone_in_its_class_and_leaves_the_ot
     assert float((closed.reconstruction[7] - x[7]).abs().max()) < 1e-4
 
 
+def test_a_found_picture_stands_at_its_own_place_also_where_another_is_darker() -> None:
+    x = 0.8 * smooth(3, seed=2)
+    x[0] = 0
+    found = leakage.attack(few_units(6), x, torch.tensor([3, 7, 2]), server=leakage.plugin("class_fishing", target=7), attack="linear_layer")
+    assert (found.reconstruction[[0, 2]] == 0.5).all()
+    assert float((found.reconstruction[1] - x[1]).abs().max()) < 1e-4
+
+
+def test_where_all_pictures_are_of_the_class_no_place_is_grey() -> None:
+    x = smooth(2, seed=2)
+    asked = {"server": leakage.plugin("class_fishing", target=7), "attack": leakage.plugin("inverting_gradients", steps=2)}
+    found = leakage.attack(few_units(6), x, torch.tensor([7, 7]), **asked)
+    assert found.labels == [7, 7]
+    assert "grey" not in found.note["read from"]
+
+
 def test_what_does_not_fit_is_refused_with_a_sentence() -> None:
     known = plugin_catalog.describe()
     with pytest.raises(SpecError, match=r"server class_fishing\.target: allowed is 0 to 9, the classes of the network; given was 10"):

@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import pytest
 import torch
-from brightness_bins import added_up, alone, batch, found, narrow_edges, seen_by, sorting
-from small_problems import CATALOG, RELU, observed, refuse_large_pictures
+from brightness_bins import LAW, added_up, alone, batch, found, narrow_edges, seen_by, sorting
+from small_problems import CATALOG, RELU, few_units, observed, refuse_large_pictures, smooth
 
+import leakage
 from leakage.engine.core import Params
 from leakage.spec.experiment import Part
 
@@ -20,6 +21,14 @@ def test_exactly_the_pictures_that_are_alone_in_their_bins_come_back(size: int) 
     x, y = batch(size)
     assert torch.equal(found(seen_by(SPARSE, x, y), x), alone(x, EDGES))
     assert size != 9 or 0 < int(alone(x, EDGES).sum()) < 9  # some are alone, and some share a bin
+
+
+def test_a_found_picture_stands_at_its_own_place_also_where_a_picture_outside_of_the_bins_is_brighter() -> None:
+    x = torch.tensor([0.95, 0.7]).view(2, 1, 1, 1) + 0.04 * smooth(2)  # 0.5 + 1.6 * 0.15 = 0.74 is the upper edge of the last bin
+    asked = {"server": leakage.plugin("imprint_sparse", bins=16, **LAW), "attack": "bins"}
+    pictures = leakage.attack(few_units(6), x.clamp(0, 1), torch.tensor([3, 7]), **asked).reconstruction
+    assert (pictures[0] == 0.5).all()
+    assert float((pictures[1] - x[1]).abs().max()) < 1e-4
 
 
 @pytest.mark.parametrize("steps", STEPS)
