@@ -65,8 +65,9 @@ class BinReading(Attack):
             known = 1 if seen.granted.labels is None else len(found)
             labels = labels[labels_by_class(seen, x, labels, clients=known)]
         count = sum(map(len, found))
+        grey = size - count
         places = f"{count} of the bins of {seen.secret.layer}; each gives one picture, or a mixture of several"
-        left = f"; {size - count} places are grey: not looked for" if count < size else ""
+        left = f"; {grey} place{' is' if grey == 1 else 's are'} grey: not looked for" if grey else ""
         yield replace(snapshot_of(seen, x, labels), note={**note, "read from": places + left}, filled=(x != GREY).any(1))
 
     def _pictures(self, gradient: Params, seen: Observation, arranged: Bins) -> list[Tensor]:

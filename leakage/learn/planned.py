@@ -71,9 +71,11 @@ class PlannedGrid(Base):
 
 
 class Plan(Base):
-    """The content of recorded.json: all runs and grids to record for the lessons, by name."""
+    """The content of recorded.json: all runs and grids to record for lessons and pages, by name."""
 
     runs: dict[str, PlannedRun]
+    refused: dict[str, PlannedRun]
+    """The runs that a phone refuses, which have no pictures."""
     grids: dict[str, PlannedGrid]
 
 

@@ -176,7 +176,7 @@ def _run(name: str, known: Catalog | None) -> dict[str, Any]:
     except SpecError:
         return link
     meta: Mapping[str, Any] = raw["meta"]
-    columns = {column: raw["columns"][column] for column in ("step", "seconds", "loss", "psnr", "ssim", "rank") if column in raw["columns"]}
+    columns = {column: raw["columns"][column] for column in ("step", "seconds", "loss", *recordings.SHOWN) if column in raw["columns"]}
     return {
         **link,
         **{field: raw[field] for field in SHOWN_OF_RUN},

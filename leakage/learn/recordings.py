@@ -25,6 +25,7 @@ from leakage.spec.experiment import Base, Experiment, SpecError, parse_as
 FOLDER = ROOT / "assets" / "lessons" / "runs"
 FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # frames in the film of a single picture, and of a batch
 COARSE = 0b11111100  # bits of a channel that intermediate pictures of a batch keep; the others keep all
+SHOWN = ("psnr", "ssim", "rank")  # columns that a reader draws; of other scores that only the answer has, the result is enough
 DIGITS = 4  # of numbers in the columns; those of the result keep all
 ONE_DAY: Any = dict.fromkeys(("run", "seq", "kind"), True)  # valid only on the day of the recording
 NOT_IN_META: Any = {**ONE_DAY, "truth": {"private"}, "environment": {"estimate"}}
@@ -64,7 +65,7 @@ class RunRecording(Base):
     meta: dict[str, JsonValue]
     """What does not change during the run, see `MetaEvent`, without addresses."""
     columns: dict[str, tuple[float | None, ...]]
-    """For all frames step, seconds, loss and every score that is a number; None if it was not measured."""
+    """For all frames step, seconds, loss and every score that is a number and was measured before the answer; None: not measured."""
     film: Film
     labels: tuple[tuple[int, tuple[int, ...]], ...]
     """[index of a frame, labels] where they change."""
@@ -146,8 +147,8 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
     assert end.answer is not None
     answer = index_of[end.answer]
     most = pictures or (FRAMES_OF_ONE if meta.truth.batch == 1 else FRAMES_OF_MANY)
-    with_picture = [index + 1 for index, frame in enumerate(frames) if frame.seq in sheets and index < answer]
-    indices = [*(index - 1 for index in log_spaced(with_picture, most - 1)), answer]
+    before = [index + 1 for index, frame in enumerate(frames[:answer]) if sheets.get(frame.seq, sheets[end.answer]) != sheets[end.answer]]
+    indices = [*(index - 1 for index in log_spaced(before, most - 1) if most > 1), answer]
     rows = [tiles(private, meta.truth.batch), *(tiles(sheets[frames[index].seq], meta.truth.batch) for index in indices)]
     verdicts = [frame.verdict.model_dump(include={"word", "why"}) if frame.verdict else None for frame in frames]
     assert end.verdict is not None
@@ -159,7 +160,7 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
         engine=engine,
         seconds=round((end.seconds or 0) * work_fraction, 1),
         meta=meta.model_dump(mode="json", exclude=NOT_IN_META),
-        columns=_columns(frames, work_fraction),
+        columns=_columns(frames, answer, work_fraction),
         film=Film(side=meta.truth.size, batch=meta.truth.batch, places=tuple(indices)),
         labels=tuple(_changes(frame.labels for frame in frames)),
         notes=tuple(_changes(frame.note or None for frame in frames)),
@@ -172,7 +173,7 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
     return recording, film(rows)
 
 
-def _columns(frames: Sequence[FrameEvent], work_fraction: float) -> dict[str, tuple[float | None, ...]]:
+def _columns(frames: Sequence[FrameEvent], answer: int, work_fraction: float) -> dict[str, tuple[float | None, ...]]:
     names = [name for name, about in frames[0].scores.__class__.model_fields.items() if "tuple" not in str(about.annotation)]
     columns: dict[str, tuple[float | None, ...]] = {
         "step": tuple(frame.step for frame in frames),
@@ -180,7 +181,7 @@ def _columns(frames: Sequence[FrameEvent], work_fraction: float) -> dict[str, tu
         "loss": tuple(short_or_none(frame.loss) for frame in frames),
     }
     scores = {name: tuple(short_or_none(getattr(frame.scores, name)) for frame in frames) for name in names}
-    return columns | {name: values for name, values in scores.items() if any(value is not None for value in values)}
+    return columns | {name: values for name, values in scores.items() if name in SHOWN or any(v is not None for v in values[:answer])}
 
 
 def short(value: float) -> float:
@@ -233,17 +234,18 @@ def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:
     return [*whole.reshape(-1, side, batch, side, 3).transpose(0, 2, 1, 3, 4)]
 
 
-def write(folder: Path, name: str, recording: EventPart | Base, pictures: bytes) -> None:
+def write(folder: Path, name: str, recording: EventPart | Base, pictures: bytes = b"") -> None:
     """Write a recording as NAME.json and NAME.webp: the WebP first, so that a process that finds the data finds its pictures.
 
     Args:
         folder: the folder, which is created if needed.
         name: the name of the recording.
         recording: the data.
-        pictures: the film, encoded as WebP.
+        pictures: the film, encoded as WebP; empty: the recording has none.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.webp").write_bytes(pictures)
+    if pictures:
+        (folder / f"{name}.webp").write_bytes(pictures)
     temporary = folder / f"{name}.tmp"
     temporary.write_text(json.dumps(recording.model_dump(mode="json"), separators=(",", ":")) + "\n")
     temporary.replace(folder / f"{name}.json")

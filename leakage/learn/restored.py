@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from leakage.data.images import Pixels, sheet
+from leakage.learn import recorded_refusals
+from leakage.learn.planned import plan
+from leakage.learn.recorded_refusals import RefusalRecording, load_refusal
 from leakage.learn.recordings import FOLDER, RunRecording, load, pictures_of
 from leakage.runs.events import FrameEvent, MetaEvent, NoteEvent
 from leakage.runs.notes import RECORDED, RECORDINGS
@@ -38,14 +41,44 @@ def restore(store: Store, name: str) -> None:
     Raises:
         SpecError: the recording is missing or damaged.
     """
-    content = hashlib.sha256(b"".join((FOLDER / f"{name}.{kind}").read_bytes() for kind in ("json", "webp"))).hexdigest()
+    refused = name in plan().refused
+    files = [recorded_refusals.FOLDER / f"{name}.json"] if refused else [FOLDER / f"{name}.{kind}" for kind in ("json", "webp")]
+    content = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     stored = store.note(RECORDINGS) or {}
     if stored.get(name) == content and store.get(name):
         return
+    store.drop(name, OWNER)  # it may be of an earlier version, or incomplete
+    if refused:
+        _restore_refusal(store, name)
+    else:
+        _restore_run(store, name)
+    store.put_note(RECORDINGS, {**stored, name: content})
+
+
+def _restore_refusal(store: Store, name: str) -> None:
+    recording = load_refusal(name)
+    store.add(_run(name, recording), {})
+    store.finish(name, "done", result=recording.end)
+
+
+def _restore_run(store: Store, name: str) -> None:
     recording, (private, *film) = load(name), pictures_of(name)
     colours = recording.meta_event.truth.channels
-    store.drop(name, OWNER)  # it may be of an earlier version, or incomplete
-    run = Run(
+    store.add(_run(name, recording), {"private.png": sheet(private[..., :colours])})
+    store.add_event(name, MetaEvent.model_validate({**recording.meta, "private": f"/api/runs/{name}/private.png"}))
+    for text in recording.messages:
+        store.add_event(name, NoteEvent(text=text))
+    shown: dict[int, Pixels] = dict(zip(recording.film.places, film, strict=True))
+    numbers = [
+        store.add_frame(name, frame, sheet(shown[index][..., :colours])) if index in shown else store.add_event(name, frame)
+        for index, frame in enumerate(frames(recording))
+    ]
+    assert recording.end.answer is not None
+    store.finish(name, "done", result=recording.end.model_copy(update={"answer": numbers[recording.end.answer]}))
+
+
+def _run(name: str, recording: RunRecording | RefusalRecording) -> Run:
+    return Run(
         id=name,
         owner=OWNER,
         grp=None,
@@ -58,18 +91,6 @@ def restore(store: Store, name: str) -> None:
         created=time.time(),
         status="running",
     )
-    store.add(run, {"private.png": sheet(private[..., :colours])})
-    store.add_event(name, MetaEvent.model_validate({**recording.meta, "private": f"/api/runs/{name}/private.png"}))
-    for text in recording.messages:
-        store.add_event(name, NoteEvent(text=text))
-    shown: dict[int, Pixels] = dict(zip(recording.film.places, film, strict=True))
-    numbers = [
-        store.add_frame(name, frame, sheet(shown[index][..., :colours])) if index in shown else store.add_event(name, frame)
-        for index, frame in enumerate(frames(recording))
-    ]
-    assert recording.end.answer is not None
-    store.finish(name, "done", result=recording.end.model_copy(update={"answer": numbers[recording.end.answer]}))
-    store.put_note(RECORDINGS, {**stored, name: content})
 
 
 def frames(recording: RunRecording) -> Iterator[FrameEvent]:

@@ -19,6 +19,8 @@ class Change(Base):
     protocol: Part | None = None
     aggregation: Part | None = None
     defenses: tuple[Part, ...] | None = None
+    server: Part | None = None
+    refuse: bool | None = None
     attack: Part | None = None
     rounds: int | None = None
     attacked_round: int | None = None
@@ -46,7 +48,7 @@ class Preset(Base):
     adaptive: Experiment
     """The experiment of the second run."""
     recorded: tuple[str, str]
-    """The names of the recordings of both runs in assets/lessons/runs, which are played at once."""
+    """The names of the recordings of both runs in assets/lessons, which are played at once."""
     first: Change | None = None
     """How the first run differs from the second. None: the first run has a naive attacker."""
 

@@ -13,13 +13,15 @@ from typing import TypeVar
 
 import torch
 
-from leakage.learn import grids, recordings
+from leakage.learn import grids, recorded_refusals, recordings
 from leakage.learn.expectations import contradictions
 from leakage.learn.lessons import lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
+from leakage.learn.recorded_refusals import RefusalRecording, load_refusal
 from leakage.learn.recordings import Played, RunRecording
 from leakage.learn.restored import OWNER
 from leakage.runs.endings import why_inapplicable, why_refused
+from leakage.runs.event_parts import Ending
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
@@ -51,8 +53,6 @@ def perform_in(store: Store, experiment: Experiment) -> Run:
     ended = ending.ending if (ending := finished.outcome(AttackEnd)) else None
     if why := why_inapplicable(ended):
         raise SpecError(f"There is nothing to record of an attack that does not apply: {why}")
-    if why := why_refused(ended):
-        raise SpecError(f"There is nothing to record, because the phone sent nothing: {why}")
     return finished
 
 
@@ -67,9 +67,20 @@ def play_whole(experiment: Experiment) -> Played:
         events: list[RunEvent] = [KINDS[event["kind"]].model_validate(event) for event in stored]
         end = run.outcome(AttackEnd)
         assert end is not None
+        if why := why_refused(end.ending):
+            raise SpecError(f"The phone sent nothing, so there are no pictures to record: {why} Plan this run under `refused`.")
         numbers = [event.seq for event in events if isinstance(event, FrameEvent)]
         pictures = {seq: png for seq in numbers if (png := store.frame(run.id, seq))}
         return Played(parse(run.experiment), tuple(events), end, pictures, store.files(run.id)["private.png"], busy)
+
+
+def play_refused(experiment: Experiment) -> Ending:
+    """Compute an experiment and return the refusal with which it ends. Raises SpecError if it fails, or if no phone refuses."""
+    with tempfile.TemporaryDirectory() as folder:
+        end = perform_in(Store(Path(folder) / "store.db"), experiment).outcome(AttackEnd)
+    if end is None or end.ending is None or not why_refused(end.ending):
+        raise SpecError("No phone refused this run. Plan it under `runs`.")
+    return end.ending
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
@@ -97,10 +108,10 @@ def play_all(workers: Executor, experiments: dict[Name, Experiment]) -> Iterator
 
 
 def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
-    """Record the runs and grids (all what-ifs of a lesson) that lessons show, or compare them with their recordings.
+    """Record the runs and grids (all what-ifs of a lesson) that lessons and pages show, or compare them with their recordings.
 
     Args:
-        only: the names of the runs and grids; empty: all (with `check`), or all without a recording of today's experiment.
+        only: the names of runs, refused runs and grids; empty: all (with `check`), or all without a recording of today's experiment.
         check: whether the runs are computed again and compared, rather than recorded.
         jobs: the number of processes.
 
@@ -108,7 +119,7 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
         SpecError: a name is unknown, a recording was refused, or a run differs from its recording; with a sentence for each.
     """
     known = plugin_catalog.write(settings().catalog)
-    everything = [*plan().runs, *plan().grids]
+    everything = [*plan().runs, *plan().refused, *plan().grids]
     unknown = [name for name in only if name not in everything]
     if unknown:
         raise SpecError(f"There is nothing to record by the name of {unknown[0]!r}; expected are {', '.join(everything)}.")
@@ -121,6 +132,13 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
                 errors.append(f"{name}: {run}")
             else:
                 errors += compare(name, run) if check else keep_run(name, run, known.version)
+        for name in (name for name in names if name in plan().refused):
+            try:
+                ending = workers.submit(play_refused, plan().refused[name].experiment).result()
+            except SpecError as error:
+                errors.append(f"{name}: {error}")
+            else:
+                errors += compare_refusal(name, ending) if check else keep_refusal(name, ending, known)
         for name in (name for name in names if name in plan().grids):
             errors += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
     if errors:
@@ -140,6 +158,8 @@ def up_to_date(name: str, known: Catalog) -> bool:
     try:
         if name in plan().runs:
             return recordings.load(name).experiment_digest == planned_run(name).experiment.resolve(known).digest()
+        if name in plan().refused:
+            return load_refusal(name).experiment_digest == plan().refused[name].experiment.resolve(known).digest()
         grid = planned_grid(name)
         planned = [grid.experiment(choice).resolve(known).digest() for choice in grid.cells()]
         return [cell.experiment_digest for cell in grids.load_grid(name).cells] == planned
@@ -160,6 +180,17 @@ def keep_run(name: str, run: Played, engine: str) -> list[str]:
         recordings.write(recordings.FOLDER, name, recording, film)
         recordings.load.cache_clear()
     return [f"{name}: {words}" for words in new]
+
+
+def keep_refusal(name: str, ending: Ending, known: Catalog) -> list[str]:
+    """Write the recording of a run that a phone refused; return no sentences."""
+    planned = plan().refused[name]
+    asked = planned.experiment.resolve(known)
+    written = RefusalRecording(title=planned.title, experiment=asked, experiment_digest=asked.digest(), engine=known.version, ending=ending)
+    log.info("%s, %s: %s", name, planned.title, ending.words)
+    recordings.write(recorded_refusals.FOLDER, name, written)
+    load_refusal.cache_clear()
+    return []
 
 
 def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:
@@ -191,6 +222,12 @@ def compare(name: str, run: Played) -> list[str]:
     """List the differences between a run's result and its recording, as sentences."""
     recording = recordings.load(name)
     return differences(name, _close(recording), (_psnr(recording.end), recording.word), (_psnr(run.end), _word_of(run)))
+
+
+def compare_refusal(name: str, ending: Ending) -> list[str]:
+    """List a sentence if a phone refused a run in other words, or with other numbers, than recorded; empty otherwise."""
+    recorded = load_refusal(name).ending
+    return [] if recorded == ending else [f"{name}: recorded was {recorded.words!r}; today it is {ending.words!r}"]
 
 
 def compare_grid(workers: Executor, name: str) -> list[str]:

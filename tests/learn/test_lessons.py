@@ -111,6 +111,7 @@ def test_runs_and_grids_are_planned(lesson: Lesson) -> None:
 def test_nothing_is_recorded_that_neither_a_lesson_nor_a_page_shows() -> None:
     pages = {LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded), *prepared().compare.recorded}
     named = pages | {token.partition(".")[0] for lesson in lessons() for _, text in lesson.texts() for token in TOKEN.findall(text)}
+    assert set(plan().refused) <= pages
     assert set(plan().runs) - {name for lesson in lessons() for name in lesson.runs} - named == set()
     assert set(plan().grids) == {name for lesson in lessons() for name in lesson.grids}
 
@@ -125,7 +126,7 @@ def test_what_a_try_calls_its_knobs_and_its_axes_is_there(lesson: Lesson) -> Non
 
 
 def test_only_pictures_of_the_gallery_are_shown_and_no_faces_of_people_who_were_not_asked() -> None:
-    asked = [run.experiment for run in plan().runs.values()]
+    asked = [run.experiment for run in (*plan().runs.values(), *plan().refused.values())]
     asked += [grid.experiment(cell) for grid in plan().grids.values() for cell in grid.cells()]
     shown = {(picture.source, picture.id) for experiment in asked for picture in experiment.pictures}
     assert {source for source, _ in shown} == {"gallery"}

@@ -10,12 +10,14 @@ import pytest
 from small_problems import CATALOG
 
 from leakage.data.images import Pixels, read
-from leakage.learn import grids, recordings
+from leakage.learn import grids, recorded_refusals, recordings
 from leakage.learn.expectations import contradictions
 from leakage.learn.grids import Cell
 from leakage.learn.lessons import Expectation, lessons
 from leakage.learn.planned import plan, planned_grid, planned_run
+from leakage.learn.recorded_refusals import load_refusal
 from leakage.learn.recordings import RunRecording
+from leakage.runs.endings import why_refused
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, SpecError, parse_as
 from leakage.spec.words import CUT_SHORT, VERDICTS
@@ -53,6 +55,24 @@ def test_a_run_asks_what_is_planned_today(name: str) -> None:
     assert recording.experiment == today
     assert recording.experiment_digest == today.digest()
     assert recording.title == planned_run(name).title
+
+
+@pytest.mark.parametrize("name", plan().refused)
+def test_a_refused_run_asks_what_is_planned_today_and_tells_the_refusal_alone(name: str) -> None:
+    recording, planned = load_refusal(name), plan().refused[name]
+    assert recording.experiment == planned.experiment.resolve(CATALOG)
+    assert (recording.experiment_digest, recording.title) == (recording.experiment.digest(), planned.title)
+    end = recording.end
+    assert (end.ending, end.answer, end.verdict, end.scores.psnr) == (recording.ending, None, None, None)
+    assert why_refused(end.ending).startswith("The phone refused to train this model in round 1: the check New layers")
+
+
+@RUNS
+def test_a_score_that_the_answer_alone_has_is_stored_once(name: str) -> None:
+    recording = recordings.load(name)
+    answer = recording.end.answer
+    earlier = {column for column, values in recording.columns.items() if any(value is not None for value in values[:answer])}
+    assert set(recording.columns) <= earlier | {"step", "seconds", "loss", *recordings.SHOWN}
 
 
 @RUNS
@@ -95,6 +115,7 @@ def test_recordings_stay_small() -> None:
     assert {name: size for name, size in sizes.items() if size > 160_000} == {}
     assert sum(sizes.values()) + sum(file.stat().st_size for file in grids.FOLDER.iterdir()) < 4_000_000
     assert {file.stem for file in recordings.FOLDER.iterdir()} == set(plan().runs)
+    assert {file.name for file in recorded_refusals.FOLDER.iterdir()} == {f"{name}.json" for name in plan().refused}
 
 
 def test_recordings_show_what_their_lessons_say() -> None:

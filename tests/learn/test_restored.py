@@ -11,6 +11,7 @@ from small_problems import CATALOG
 
 from leakage.data.images import read, tiles
 from leakage.learn import recordings, restored
+from leakage.learn.recorded_refusals import load_refusal
 from leakage.learn.recordings import load, pictures_of
 from leakage.runs import notes
 from leakage.runs.events import AttackEnd
@@ -55,6 +56,22 @@ def test_a_recording_becomes_a_run_with_all_that_was_told(store: Store, name: st
     for (seq, _place), row in zip(kept.items(), film, strict=True):
         assert (tiles(store.frame(name, seq) or b"", meta.truth.batch) == row[..., : meta.truth.channels]).all()
     assert (tiles(store.files(name)["private.png"], meta.truth.batch) == private[..., : meta.truth.channels]).all()
+
+
+def test_a_recorded_refusal_becomes_a_run_that_has_its_refusal_alone(store: Store) -> None:
+    restored.restore(store, "r82")
+    run, recording = store.get("r82"), load_refusal("r82")
+    assert run is not None
+    assert (run.status, run.owner, run.digest, parse(run.experiment)) == (
+        "done",
+        restored.OWNER,
+        recording.experiment_digest,
+        recording.experiment,
+    )
+    end = run.outcome(AttackEnd)
+    assert end is not None
+    assert (end.ending, end.answer, end.verdict) == (recording.ending, None, None)
+    assert (store.meta("r82"), store.frames("r82"), store.files("r82")) == (None, [], {})
 
 
 def test_the_lab_opens_with_a_picture_that_was_found(store: Store) -> None:

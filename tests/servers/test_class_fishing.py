@@ -91,7 +91,9 @@ def test_a_search_finds_the_picture_that_is_alone_in_its_class_and_leaves_the_ot
 def test_a_found_picture_stands_at_its_own_place_also_where_another_is_darker() -> None:
     x = 0.8 * smooth(3, seed=2)
     x[0] = 0
-    found = leakage.attack(few_units(6), x, torch.tensor([3, 7, 2]), server=leakage.plugin("class_fishing", target=7), attack="linear_layer")
+    found = leakage.attack(
+        few_units(6), x, torch.tensor([3, 7, 2]), server=leakage.plugin("class_fishing", target=7), attack="linear_layer"
+    )
     assert (found.reconstruction[[0, 2]] == 0.5).all()
     assert float((found.reconstruction[1] - x[1]).abs().max()) < 1e-4
 

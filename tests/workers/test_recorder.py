@@ -5,14 +5,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_problems import CATALOG
 
 from leakage.__main__ import main
-from leakage.learn import grids, recordings
+from leakage.data.images import sheet
+from leakage.learn import grids, recorded_refusals, recordings
 from leakage.learn.lessons import Expectation, Lesson, find_lesson
-from leakage.learn.planned import Knob, PlannedGrid, Value, planned_run
+from leakage.learn.planned import Knob, PlannedGrid, Value, plan, planned_run
+from leakage.learn.recorded_refusals import load_refusal
 from leakage.learn.recordings import Played
+from leakage.runs.events import FrameEvent
 from leakage.spec.aliases import LAB_RUN
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.workers import plugin_catalog, recorder
@@ -156,9 +160,43 @@ def test_the_claims_are_recomputed_by_a_command(caplog: pytest.LogCaptureFixture
     assert int(words[0]) >= 81
 
 
-def test_a_run_that_the_phone_refused_is_not_recorded() -> None:
+def test_a_film_leaves_out_pictures_that_equal_the_answer_and_with_one_picture_the_others_too(division: Played) -> None:
+    frames = [event for event in division.events if isinstance(event, FrameEvent)]
+    assert [division.pictures[frame.seq] == division.pictures[division.end.answer or 0] for frame in frames] == [True, True]
+    assert recordings.record("a closed form", division, engine="")[0].film.places == (1,)
+    changed = division._replace(pictures={**division.pictures, frames[0].seq: sheet(np.zeros((1, 32, 32, 3), np.uint8))})
+    assert recordings.record("another picture first", changed, engine="")[0].film.places == (0, 1)
+    assert recordings.record("one picture", changed, engine="", pictures=1)[0].film.places == (1,)
+
+
+def test_a_run_that_the_phone_refused_has_no_pictures_to_record() -> None:
     asked = Experiment(server=Part(id="imprint"), checks=(Part(id="new_layers"),), attack=Part(id="bins"))
     with pytest.raises(
-        SpecError, match=r"nothing to record, because the phone sent nothing: The phone refused to train this model in round 1"
+        SpecError, match=r"no pictures to record: The phone refused to train this model in round 1.*Plan this run under `refused`\.$"
     ):
         recorder.play_whole(asked)
+
+
+def test_a_refused_run_is_recorded_with_its_refusal_and_compared(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorded_refusals, "FOLDER", folder / "refused")
+    load_refusal.cache_clear()
+    planned = plan().refused["r82"]
+    ending = recorder.play_refused(planned.experiment)
+    assert (ending.how, [(found.check, found.tripped) for found in ending.checks]) == (
+        "refused",
+        [("new_layers", True), ("equal_rows", True)],
+    )
+    assert not recorder.up_to_date("r82", CATALOG)
+    assert recorder.keep_refusal("r82", ending, CATALOG) == []
+    assert recorder.up_to_date("r82", CATALOG)
+    assert [file.name for file in (folder / "refused").iterdir()] == ["r82.json"]
+    assert load_refusal("r82").ending == ending
+    assert recorder.compare_refusal("r82", ending) == []
+    other = ending.model_copy(update={"words": "The phone refused."})
+    assert recorder.compare_refusal("r82", other) == [f"r82: recorded was {ending.words!r}; today it is 'The phone refused.'"]
+    load_refusal.cache_clear()
+
+
+def test_a_run_that_no_phone_refuses_is_no_refusal() -> None:
+    with pytest.raises(SpecError, match="No phone refused this run"):
+        recorder.play_refused(plan().refused["r82"].experiment.model_copy(update={"refuse": False}))
