@@ -8,12 +8,15 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -23,6 +26,11 @@ LAB = {"batch-8": "batch=8&attack=inverting_gradients", "recursion": "model=cnn6
 EVERY_WORD = ("none", "pruning:fraction=0.5", "pruning:fraction=0.9", "dp_sgd")
 Ready = Callable[[Page], Page | None]  # what is done on a page before it is taken, or another page that is taken in its place
 QUESTION = "phones=4&protection=gaussian_noise&minutes=5"  # faces
+CHEATING = "phones=4&attacker=changes&minutes=1"
+SERVER = "v=1&expert=1&batch=16&phones=4&server=loki&attack=bins&checks=new_layers,same_for_all,transmit_snr"
+SERVERS = "v=1&differs=checks&batch=8&phones=4&servers=imprint,loki,label_flip&attack=inverting_gradients&inverting_gradients.steps=100"
+RESNET18 = "conv 3@16 p1 - block 16 - block 16 - block 32 /2{} - block 32 - block 64 /2 - block 64 - block 128 /2 - block 128 - mean"
+COLORS = 256  # of a picture in docs/, so that it stays small
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,24 @@ def rest(page: Page) -> None:
     page.wait_for_timeout(3000)
     page.evaluate("() => document.querySelector('[data-testid=stMain]')?.scrollTo(0, 0)")
     page.wait_for_timeout(500)
+
+
+def wait_for_bars(page: Page) -> None:
+    """Wait until the page Architecture has drawn the bars of all layers."""
+    page.locator(".st-key-bars .bars").first.wait_for(timeout=60_000)
+    rest(page)
+
+
+def wait_until_refused(page: Page) -> None:
+    """Wait until the page says that a phone refused the model."""
+    page.locator("[data-refused]").first.wait_for(timeout=60_000)
+    rest(page)
+
+
+def wait_for_layers(page: Page) -> None:
+    """Wait for the drawing of the layers that a server hands out."""
+    page.locator(".gle-handed").first.wait_for(timeout=60_000)
+    wait_until_finished(page)
 
 
 def press_keys(*keys: str) -> Ready:
@@ -135,8 +161,10 @@ def compute(chromium: Browser, address: str, button: str, *, wait: bool = True) 
     page.get_by_role("button", name=re.compile(f"^{button}$")).click(timeout=60_000)
     page.wait_for_url(re.compile(r"[?&]runs?="), timeout=60_000)
     if wait:
-        page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(timeout=60_000)
-        page.get_by_role("button", name=re.compile("^Stop")).first.wait_for(state="detached", timeout=MINUTES)
+        stop = page.get_by_role("button", name=re.compile("^Stop")).first
+        with suppress(TimeoutError):  # a short run is over before the button is seen
+            stop.wait_for(timeout=15_000)
+        stop.wait_for(state="detached", timeout=MINUTES)
     runs = re.search(r"[?&]runs?=([^&]*)", page.url)
     page.context.close()
     assert runs
@@ -151,6 +179,8 @@ def recorded_shots() -> Iterator[Shot]:
         yield Shot(f"door-{width}-dark", "/", open_door, width, 720, "dark")
     yield from in_both_schemes("compare", "/compare", wait_until_finished, {1440: 1180, 400: 2400})
     yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
+    for name, cut in (("architecture-resnet18", ""), ("architecture-resnet18-skip-cut", " cut")):
+        yield Shot(name, f"/architecture?{urlencode({'net': RESNET18.format(cut)})}", wait_for_bars, 1440, 1800)
     yield Shot("learn-1280-light", "/learn", press_keys(), 1280, 1000)
     yield Shot("learn-400-dark", "/learn#02-search/2", press_keys(), 400, 900, "dark")
     yield Shot("learn-guess-1280-light", "/learn#02-search/3", press_keys(), 1280, 720)
@@ -170,6 +200,20 @@ def computed_shots(chromium: Browser, base: str, wanted: Callable[[str], bool]) 
     for name, settings in LAB.items():
         if wanted(name):
             yield Shot(name, f"/?run={compute(chromium, f'{base}/?v=1&expert=1&{settings}', 'Run')}", wait_until_finished, 1440, 1180)
+    if wanted("lab-server") or wanted("lab-layers") or wanted("assumptions"):
+        run = f"/?expert=1&run={compute(chromium, f'{base}/?{SERVER}&refuse=False', 'Run')}"
+        yield from in_both_schemes("lab-server", run, wait_until_finished, {1440: 1700, 400: 2400})
+        yield from in_both_schemes("lab-layers", run, wait_for_layers, {1440: 3600, 400: 3600}, part=".gle-handed")
+        yield from in_both_schemes("assumptions", run, wait_until_finished, {1440: 3600, 400: 9500}, part=".gle-table")
+    if wanted("lab-refused"):
+        run = f"/?expert=1&run={compute(chromium, f'{base}/?{SERVER}', 'Run')}"
+        yield from in_both_schemes("lab-refused", run, wait_until_refused, {1440: 1700, 400: 2400})
+    if wanted("compare-servers"):
+        runs = compute(chromium, f"{base}/compare?{SERVERS}", "Run all")
+        yield from in_both_schemes("compare-servers", f"/compare?runs={runs}", wait_until_finished, {1440: 2400, 400: 3600})
+    if wanted("ask-server"):
+        answer = f"/ask?{CHEATING}&runs={compute(chromium, f'{base}/ask?{CHEATING}', 'Ask')}"
+        yield from in_both_schemes("ask-server", answer, show_questions, {1440: 2400, 400: 3600})
     if wanted("compare-running"):
         for seed, shot in enumerate(in_both_schemes("compare-running", "", wait_until_underway, {1440: 1180, 400: 2400}), 2):
             runs = compute(chromium, f"{base}/compare?v=1&seed={seed}", "Run all", wait=False)
@@ -207,7 +251,11 @@ def take(chromium: Browser, base: str, shot: Shot) -> None:
     ).new_page()
     page.goto(base + shot.address)
     shown = shot.ready(page) or page
-    (shown.locator(shot.part).first if shot.part else shown).screenshot(path=DOCS / f"{shot.name}.png")
+    taken = (shown.locator(shot.part).first if shot.part else shown).screenshot()
+    with Image.open(BytesIO(taken)) as picture:
+        # Unlike the default method, this one keeps the color of a small sign.
+        few = picture.convert("RGB").quantize(COLORS, method=Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)
+        few.save(DOCS / f"{shot.name}.png", optimize=True)
     page.context.close()
     print(shot.name)
 
