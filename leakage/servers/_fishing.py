@@ -15,6 +15,7 @@ from leakage.engine.logit_layer import LogitLayer
 from leakage.engine.losses import CustomLoss, set_loss
 from leakage.engine.observe import received
 
+LENGTH = 100.0  # of the gradients compared; L-BFGS in DLG ends a step at a distance change of 1e-9, which is early for short gradients
 MIXED = (
     "{} separates pictures of a batch, and here BatchNorm mixes them: it uses the statistics of the batch. "
     "Let it use its stored statistics."
@@ -48,8 +49,8 @@ class Catch(NamedTuple):
 def separated(seen: Observation, layer: LogitLayer, catch: Catch) -> Observation:
     """Return the observation of separated pictures: as if a client with these pictures alone had sent one gradient.
 
-    The client's loss is <s v, f>, with s such that the gradients of the body and of the row in the last layer, which is f, have the same
-    norm: then both count in a search. Of the last layer only this row is compared.
+    The client's loss is c <s v, f>, with s such that the gradients of the body and of the row in the last layer, which is c f, have the
+    same norm: then both count in a search. Their norm is LENGTH, which sets c. Of the last layer only this row is compared.
 
     Args:
         seen: the observation of all pictures.
@@ -57,20 +58,20 @@ def separated(seen: Observation, layer: LogitLayer, catch: Catch) -> Observation
         catch: what was fished.
     """
     length = float(torch.stack([g.norm() for g in catch.body.values()]).norm())
-    factor = float(catch.features.norm()) / length or 1.0
-    model = _network(seen, layer, catch.target, factor * catch.direction)
+    unit, factor = (LENGTH / (norm or 1.0) for norm in (float(catch.features.norm()), length))
+    model = _network(seen, layer, catch.target, factor / unit * catch.direction, unit)
     last = {name: torch.zeros_like(seen.received.weights[name]) for name in (layer.weight, layer.bias) if name}
     row = {name: value.clone() for name, value in last.items()}
-    row[layer.weight][catch.target] = catch.features
+    row[layer.weight][catch.target] = unit * catch.features
     if layer.bias:
-        row[layer.bias][catch.target] = 1
+        row[layer.bias][catch.target] = unit
     one_client = Federation.of(load("protocol", "fedsgd")(), (), ThreatModel(labels=True), seed=0)
     batch = Batch(len(catch.labels), seen.batch.image_shape, seen.batch.num_classes)
     gradient = {name: factor * g for name, g in catch.body.items()} | row
     alone = received(model, gradient, one_client, batch, labels=catch.labels)
     known, errors = seen.knowledge.entry_weights, seen.knowledge.errors
     last[layer.weight][catch.target] = known[layer.weight][catch.target] if layer.weight in known else 1
-    scales = dict.fromkeys(catch.body, factor * catch.scale) | {layer.weight: catch.feature_scale}
+    scales = dict.fromkeys(catch.body, factor * catch.scale) | {layer.weight: unit * catch.feature_scale}
     knowledge = replace(
         alone.knowledge,
         adaptive=seen.knowledge.adaptive,
@@ -90,13 +91,13 @@ def separable(seen: Observation, layer: LogitLayer, name: str) -> bool:
     return {layer.weight, layer.bias} <= set(seen.update) and not seen.knowledge.latents
 
 
-def _network(seen: Observation, layer: LogitLayer, target: int, direction: Tensor) -> nn.Module:
-    """Return a copy of the network whose loss is the mean of <direction, f> over its pictures, with the inputs f of the last layer."""
+def _network(seen: Observation, layer: LogitLayer, target: int, direction: Tensor, unit: float) -> nn.Module:
+    """Return a copy of the network whose loss is the mean of `unit` <direction, f> over its pictures, f being the last layer's inputs."""
     model = deepcopy(seen.model)
     with torch.no_grad():
         for name, value in model.named_parameters():
             if name in (layer.weight, layer.bias):
                 value.zero_()
         model.get_parameter(layer.weight)[target] = direction
-    set_loss(model, CustomLoss(lambda logits, _: logits[:, target].mean(), "the mean output of the target class"))
+    set_loss(model, CustomLoss(lambda logits, _: unit * logits[:, target].mean(), "the mean output of the target class"))
     return model

@@ -25,6 +25,8 @@ class ClassFishing(Server):
 
     `isolate` divides by n_t / B. The row t of the last layer has the gradient -n_t / B times the mean features f of these pictures. A
     search then runs on n_t pictures with known labels, on the loss -<w_t, f>, and compares the features too.
+    The entries of w_t are equal, so channels get similar gradients, which tell pictures apart less than an honest gradient does. DLG
+    therefore needs more steps here than on the honest gradient of the same picture.
     After several local steps the other rows are no longer 0, so that the update separates the class approximately. A protection that
     changes the size of the update changes the count too; at least one picture is assumed.
     Source: Wen et al. 2022, section 3.2; the constants are those of the authors' code.

@@ -7,6 +7,7 @@ from small_problems import few_units, precision, relative, smooth
 import leakage
 from leakage.engine.core import DoesNotApplyError, Observation, Params
 from leakage.evaluation.metrics import psnr
+from leakage.servers._fishing import LENGTH
 from leakage.spec.experiment import Experiment, Part, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import observe, plugin
@@ -44,6 +45,7 @@ def test_the_body_has_the_gradient_of_one_class_alone(target: int, dtype: torch.
     assert relative(left.gradient(x[own], Y[own]), left.as_gradient()) < least  # of the body, and of the features in the last layer
     parts = (body(left.as_gradient()), {"": left.update["linear.weight"]})
     torch.testing.assert_close(*(torch.cat([value.flatten() for value in part.values()]).norm() for part in parts))  # both count as much
+    assert float(left.update["linear.weight"].norm()) == pytest.approx(LENGTH, rel=1e-5)  # for any network and batch
     compared = left.knowledge.entry_weights
     assert compared["linear.weight"].sum(1).nonzero().flatten().tolist() == [target]
     assert not compared["linear.bias"].any()
