@@ -42,8 +42,10 @@ class FeatureFishing(Server):
     with the opposite sign. So G(theta_1) - G(theta_2) = (A / B) times the sum of df_j / d body over the pictures with
     theta_1 < f_j < theta_2, whatever their classes are. The bias gradient of class t falls by 1 / B for each of them, which counts them.
     The two outer thresholds come first: the least and the largest f_j of random pictures, widened by their distance on both sides. Each
-    further round divides the smallest group of at least two pictures in the middle of its interval. A picture at the distance d from a
-    threshold is separated up to exp(-A d), so A must be about 60 / d.
+    further round divides the smallest group of at least two pictures in the middle of its interval, so three rounds are the fewest. Of
+    batches of 2 to 128 CIFAR-10 pictures and the features of an untrained LeNet or ConvNet, half had a single picture in a group after
+    5 to 7 rounds, and nine of ten after 7 to 10 (300 draws of each). The size of the batch hardly matters, because a small group is soon
+    found. A picture at the distance d from a threshold is separated up to exp(-A d), so A must be about 60 / d.
 
     `isolate` returns the observation of one picture, with the gradient df_j / d body, and a network whose loss is f_j, both times one
     number. The row t of the last layer gives all features of this picture, dG_w / dG_b, which a search compares too. The class of the
@@ -56,9 +58,12 @@ class FeatureFishing(Server):
     title = "Moves a threshold until one picture is alone (feature fishing)"
     short = "Feature fishing"
     plain = "The server watches several rounds of the same pictures. It moves a threshold until one picture lies between two values."
-    hint = "Watch eight rounds or more of one batch: the attack then works as on a single picture, of any class."
+    hint = (
+        "Watch ten rounds of one batch: with fewer than seven, half of the batches have no single picture yet. "
+        "The attack then works as on a single picture, of any class."
+    )
     source = "https://arxiv.org/abs/2202.00580"
-    rounds = 2
+    rounds = 3
     last_layer = "bias"
     classes = ("target",)
     separates = True

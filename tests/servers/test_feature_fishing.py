@@ -1,5 +1,7 @@
 """Fishing by a feature: the difference of two rounds is the gradient of one picture's feature, as exactly as the gap allows."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from small_problems import precision, relative, smooth
@@ -60,6 +62,26 @@ def test_the_smallest_group_of_several_is_divided_in_the_middle() -> None:
     assert fishing.next_threshold(asked, ends, 8) == 0.25
 
 
+def rounds_until_one_is_alone(features: torch.Tensor) -> int:
+    """Return the first round after which a single picture of these features (B,) is between two thresholds, from 0 to 1."""
+    fishing, asked = FeatureFishing(), list[Asked]()
+    while True:
+        threshold = fishing.next_threshold(asked, (0.0, 1.0), len(features))
+        asked.append(Asked(threshold, float((features > threshold).double().mean())))
+        line = sorted(asked)
+        if 1 in [round(len(features) * (left.bias_gradient - right.bias_gradient)) for left, right in pairwise(line)]:
+            return len(asked)
+
+
+@pytest.mark.parametrize("size", [2, 8, 32, 64])
+def test_half_of_the_batches_have_a_single_picture_after_seven_rounds_and_nine_of_ten_after_ten(size: int) -> None:
+    draw = torch.Generator().manual_seed(1)
+    needed = [rounds_until_one_is_alone(0.5 + 0.05 * torch.randn(size, generator=draw)) for _ in range(200)]
+    assert min(needed) >= 3
+    assert sorted(needed)[100] <= 7
+    assert 7 <= sorted(needed)[180] <= 10
+
+
 def lenet() -> nn.Sequential:
     """Return LeNet with weights U(-0.5, 0.5) of seed 0, drawn in float64 as for the published figures of the specification."""
     torch.manual_seed(0)
@@ -104,8 +126,8 @@ def test_the_error_follows_from_the_gap_and_the_sharpness(sharpness: float) -> N
 
 def test_what_does_not_fit_is_refused_with_a_sentence() -> None:
     known = plugin_catalog.describe()
-    with pytest.raises(SpecError, match="rounds: Feature fishing needs at least 2 watched rounds, given was 1"):
-        Experiment(server=FISHING).resolve(known)
+    with pytest.raises(SpecError, match="rounds: Feature fishing needs at least 3 watched rounds, given was 2"):
+        Experiment(server=FISHING, rounds=2).resolve(known)
     with pytest.raises(SpecError, match="Feature fishing needs phones that take one local step, given were 5 steps"):
         Experiment(server=FISHING, rounds=8, protocol=Part(id="fedavg", fields={"epochs": 5})).resolve(known)
     with pytest.raises(ValueError, match="names feature 1000000, and the last layer has the features 0 to 587"):
