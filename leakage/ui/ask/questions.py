@@ -139,9 +139,8 @@ def _colluding(called: str, clients: int) -> int:
 def _checks(called: Called, known: Catalog) -> bool:
     """Ask whether the clients check the model that they receive, and return the answer."""
     words = Question(called=called, attacker="changes", checks=True)
-    titles = [entry.title for part in words.checked if (entry := known.checks.find(part.id))]
     label, about = (in_words_of(words, text) for text in (CHECKS, CHECKS_HELP))
-    more = "\n".join(f"- {ours(title)}" for title in titles)
+    more = "\n".join(f"- {ours(entry.title)}" for part in words.checked if (entry := known.checks.find(part.id)))
     return st.toggle(escape(label), key=KEYS["checked"], persist_state=forms.KEPT, help=f"{escape(about)}\n\n{more}")
 
 

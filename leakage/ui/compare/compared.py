@@ -212,7 +212,7 @@ def by_check(results: Sequence[Row]) -> None:
         for sentence in found.sentences:
             st.markdown(escape(sentence))
         st.html(render("results/check_table.html.jinja", table=found))
-        st.caption(check_table.NOTE)
+        st.caption(escape(check_table.NOTE))
 
 
 def every_attacker(results: list[Row], experiments: list[Experiment], known: Catalog) -> None:
