@@ -3,7 +3,7 @@
 import pytest
 import torch
 from brightness_bins import DEVIATION, LAW, MEAN, added_up, alone, batch, bins_between, found, seen_by, sorting
-from small_problems import CATALOG, RELU, observed, smooth
+from small_problems import CATALOG, RELU, observed, relative, smooth
 
 import leakage
 from leakage.servers._block import normal_edges
@@ -38,9 +38,14 @@ def test_a_picture_in_the_last_bin_comes_back_too_and_the_published_differencing
     assert sum(bool(((published - picture).abs().amax(1) < 1e-5).any()) for picture in flat) == 5
 
 
-def test_a_sum_over_phones_gives_the_same_pictures_as_one_phone_with_all_of_them() -> None:
+@pytest.mark.parametrize("cheating", ["imprint", "imprint_sparse", "bisect"])
+def test_a_sum_over_phones_gives_the_same_as_one_phone_with_all_pictures(cheating: str) -> None:
     x, y = batch(8)
-    assert torch.equal(found(seen_by(imprint(), x, y, **added_up(4)), x), found(seen_by(imprint(), x, y), x))
+    watched = {"rounds": 3, "attacked_round": 3} if cheating == "bisect" else {}
+    apart, together = (seen_by(sorting(cheating), x, y, **watched, **added_up(clients)) for clients in (4, 1))
+    assert relative(apart.as_gradient(), together.as_gradient()) < 1e-12
+    assert torch.equal(found(apart, x), found(together, x))
+    assert found(apart, x).any()
 
 
 def test_a_server_adds_what_it_claims_and_leaves_all_other_parameters_alone() -> None:
