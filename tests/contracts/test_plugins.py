@@ -274,7 +274,7 @@ def test_new_plugins_are_collected_by_the_contract_tests_and_keep_the_contract(p
         r"contracts/test_defenses\.py::test_a_defended_client_is_pure_and_differentiable\[fading_noise\]",
         r"contracts/test_defenses\.py::test_an_honest_client_called_again_sends_the_same\[fedavg-fading_noise\]",
         r"contracts/test_servers\.py::test_a_server_changes_what_it_claims_to_change\[random_weights-one-phone\]",
-        r"contracts/test_servers\.py::test_replaying_the_truth_gives_the_update\[random_weights-a-sum-of-three-fedavg\]",
+        r"contracts/test_servers\.py::test_replaying_the_truth_gives_the_update\[random_weights-a-sum-of-four-fedavg\]",
         r"contracts/test_checks\.py::test_a_check_says_the_same_twice_and_alters_nothing\[far_weights-imprint\]",
         r"contracts/test_truth\.py::test_the_secret_of_a_server_is_reached_from_no_client_and_from_no_truth\[random_weights-3\]",
         r"contracts/test_house\.py::test_a_plugins_fields_are_flat_with_a_default_inside_the_range_and_a_sentence\[check-far_weights\]",
