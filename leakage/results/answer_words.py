@@ -140,11 +140,11 @@ def lines(answer: Answer, question: Question, known: Catalog) -> list[tuple[str,
 def people_words(answer: Answer) -> str:
     """Describe how many pictures came to which verdict, or say that nothing is known if none came to any."""
     if answer.people == {CUT_SHORT: answer.total}:
-        which = f"all {answer.total}" if answer.total > 1 else "it"
-        return "Nothing is known: no attack has ended" if answer.open else f"Time ran out on {which}: nothing is known"
+        which = f"none of the {answer.total} was tried to the end" if answer.total > 1 else "it was not tried to the end"
+        return "Nothing is known: no attack has ended" if answer.open else f"Nothing is known: {which}"
     if answer.people == {INAPPLICABLE: answer.total}:
         return "Nothing is known: none of these attacks applies"
-    names = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "on which time ran out", INAPPLICABLE: "attacked by none"}
+    names = {NOT_SHOWN: "not shown by these attacks", CUT_SHORT: "not tried to the end", INAPPLICABLE: "attacked by none"}
     names[REFUSED] = "of which the phone sent nothing"
     counts = ", ".join(f"{count} {names.get(word, word)}" for word, count in answer.people.items())
     return f"{counts}, of {counted(answer.total, 'picture')}"

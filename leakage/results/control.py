@@ -28,7 +28,7 @@ class Control:
         if not self.total:
             if self.open:
                 return "The result without protection is not known yet"
-            return "Time ran out on the test without protection (control): nothing is known, and the protection cannot be judged"
+            return "The test without protection (control) did not come to its end: nothing is known, and the protection cannot be judged"
         words = f"{self.seen} of {self.total} recognized, by {' and '.join(self.attacks)}"
         if self.open:
             return f"{words}, so far: {self.open} of its runs {'has' if self.open == 1 else 'have'} not ended"

@@ -314,7 +314,7 @@ def test_the_control_stands_beside_the_answer(reader: Store, words: list[str], c
 
 def test_where_time_ran_out_on_all_that_is_what_is_said(reader: Store) -> None:
     told = answer(reader, [ended(1, [CUT_SHORT] * 8, status="cancelled")], CATALOG)
-    assert dict(lines(told, Question(clients=8), CATALOG))["Could be seen"] == "Time ran out on all 8: nothing is known"
+    assert dict(lines(told, Question(clients=8), CATALOG))["Could be seen"] == "Nothing is known: none of the 8 was tried to the end"
 
 
 def test_what_was_not_tried_names_the_attacks_that_were_not_run(reader: Store) -> None:
