@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from leakage.engine.core import Params
 
 CELLS = 16  # rows and columns of a summary, at most
-MOVED = 4  # rows of which is told where they come from, at most
+MOVED = 4  # a description names the origin of at most so many rows
 
 
 def describe_layers(agreed: nn.Module, handed: nn.Module, received: Sequence[Params]) -> list[dict[str, Any]]:
@@ -74,10 +74,9 @@ def _copy(rows: Tensor, agreed: Tensor | None) -> dict[str, Any]:
     """Describe the rows (K, n) of a tensor beside those that were agreed on.
 
     Returns:
-        "changed"; as counts "changed_rows", "zero_rows", "flat_rows" (of one value throughout) and "single_rows" (of several entries, of
-        which a single one is not 0); "value" of all entries, if they are equal; "moved", pairs of a row and the other row of the agreed
-        tensor that it equals, if few rows are changed; "cells", a `summary`, and for
-        each row of cells in "marks" whether a row is changed.
+        "changed"; as counts "changed_rows", "zero_rows" and "flat_rows" (of one value throughout); "value" of all entries, if they are
+        equal; "moved", pairs of a row and the other row of the agreed tensor that it equals, if few rows are changed; "cells", a
+        `summary`; and for each row of cells in "marks" whether a row is changed.
     """
     changed, moved = torch.ones(len(rows), dtype=torch.bool), list[tuple[int, int]]()
     if agreed is not None:
@@ -92,7 +91,6 @@ def _copy(rows: Tensor, agreed: Tensor | None) -> dict[str, Any]:
         "changed_rows": int(changed.sum()),
         "zero_rows": int((rows == 0).all(1).sum()),
         "flat_rows": int(flat.sum()),
-        "single_rows": int(((rows != 0).sum(1) == 1).sum()) if rows.shape[1] > 1 else 0,
         "value": float(rows[0, 0]) if bool((rows == rows[0, 0]).all()) else None,
         "moved": moved,
         "cells": summary(rows),

@@ -223,13 +223,12 @@ class GradientRank(EventPart):
 class CopyFacts(EventPart):
     """A tensor as some clients received it, beside the agreed one; see engine/handed_layers.py. Its rows are along the first dimension.
 
-    clients      the numbers of the clients that received it, from 1
-    flat_rows    how many rows have one value throughout
-    single_rows  how many rows have a single entry that is not 0, of several
-    value        the value of all entries, if they are equal
-    moved        pairs of a row and the other row of the agreed tensor that it equals
-    cells        the tensor in at most 16 x 16 whole numbers from -100 to 100
-    marks        for each row of cells, whether a row of the tensor is changed
+    clients    the numbers of the clients that received it, from 1
+    flat_rows  how many rows have one value throughout
+    value      the value of all entries, if they are equal
+    moved      pairs of a row and the other row of the agreed tensor that it equals
+    cells      the tensor in at most 16 x 16 whole numbers from -100 to 100
+    marks      for each row of cells, whether a row of the tensor is changed
     """
 
     clients: tuple[int, ...]
@@ -237,7 +236,6 @@ class CopyFacts(EventPart):
     changed_rows: int
     zero_rows: int
     flat_rows: int
-    single_rows: int
     value: Maybe
     moved: tuple[tuple[int, ...], ...] = ()
     cells: Cells

@@ -183,6 +183,10 @@ class Ranks(Base):
         return gradient_directions(self._maps())
 
 
+# settings of an experiment on which the handed-out model depends
+OF_HANDED = ("size", "channels", "model", "task", "aggregation", "server", "seed")
+
+
 class HandedModel(Base):
     """A look at the model that a server hands out in the first round, before a run: which layers it adds or changes, for which clients."""
 
@@ -203,13 +207,12 @@ class HandedModel(Base):
     def of(experiment: Experiment) -> "HandedModel":
         """Return the task for a (resolved) experiment with a server; trained weights and protections count as absent."""
         assert experiment.server
-        kept = {name: getattr(experiment, name) for name in ("size", "channels", "model", "task", "aggregation", "server", "seed")}
-        return HandedModel(**kept, classes=experiment.num_classes)
+        return HandedModel(**{name: getattr(experiment, name) for name in OF_HANDED}, classes=experiment.num_classes)
 
     @property
     def experiment(self) -> Experiment:
         """An experiment in which the server hands out this model."""
-        kept = {name: getattr(self, name) for name in ("size", "channels", "model", "task", "aggregation", "server", "seed")}
+        kept = {name: getattr(self, name) for name in OF_HANDED}
         return Experiment(**kept, outputs=self.classes if self.task == "classes" else 0)
 
     @property

@@ -39,7 +39,7 @@ GRADIENT = (  # of a GradientRank
 CELLS = tuple(f"{row}.{column}" for row in (0, 1) for column in (0, 1))
 TENSOR = (
     *("shape.0", "shape.1", *(f"agreed.{place}" for place in CELLS)),
-    *(f"copies.0.{name}" for name in ("clients.0", "clients.1", "changed_rows", "zero_rows", "flat_rows", "single_rows")),
+    *(f"copies.0.{name}" for name in ("clients.0", "clients.1", "changed_rows", "zero_rows", "flat_rows")),
     *(f"copies.0.{name}.{place}" for name in ("moved", "cells") for place in CELLS),
 )
 REQUIRED = {  # numbers without which an event makes no sense: what is not finite raises

@@ -71,7 +71,7 @@ GRADIENT_RANK = {
     "above": [{"share": 0.001, "directions": 690}, {"share": 0.01, "directions": 600}],
 }
 COPY = {
-    **{"clients": [1, 2], "changed": True, "changed_rows": 2, "zero_rows": 0, "flat_rows": 1, "single_rows": 1, "value": 0.5},
+    **{"clients": [1, 2], "changed": True, "changed_rows": 2, "zero_rows": 0, "flat_rows": 1, "value": 0.5},
     **{"moved": [[0, 1], [1, 0]], "cells": [[-100, 0], [50, 100]], "marks": [True, True]},
 }
 LAYER = {

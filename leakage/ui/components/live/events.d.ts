@@ -48,7 +48,6 @@ export interface CopyFacts {
   changed_rows: number;
   zero_rows: number;
   flat_rows: number;
-  single_rows: number;
   value: number | null;
   moved?: number[][];
   cells: number[][];

@@ -1,4 +1,4 @@
-"""Drawings of what travels: what a phone sends and keeps, for any protocol, and phrases for what is sent."""
+"""Drawings of what a phone sends and keeps, for any protocol, and of the model that a server hands out; names of what is sent."""
 
 from typing import Any
 
