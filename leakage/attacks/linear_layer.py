@@ -187,6 +187,6 @@ def warning_of(reading: RowsFound, count: int, loss: float) -> str:
     if loss <= EXACT:
         return ""
     return (
-        f"The gradient of what was read off is {loss**0.5:.0%} away from the one received: the pictures or their guessed classes are not "
-        "exact. Noise, a protection or local steps may have come in between."
+        f"The pictures that were read off have a gradient that differs by {loss**0.5:.0%} from the received gradient: the pictures or "
+        "their guessed classes are not exact. Noise, a protection or local steps may have come in between."
     )

@@ -148,7 +148,7 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
     answer = index_of[end.answer]
     most = pictures or (FRAMES_OF_ONE if meta.truth.batch == 1 else FRAMES_OF_MANY)
     before = [index + 1 for index, frame in enumerate(frames[:answer]) if sheets.get(frame.seq, sheets[end.answer]) != sheets[end.answer]]
-    indices = [*(index - 1 for index in log_spaced(before, most - 1) if most > 1), answer]
+    indices = [*(index - 1 for index in (log_spaced(before, most - 1) if most > 1 else ())), answer]
     rows = [tiles(private, meta.truth.batch), *(tiles(sheets[frames[index].seq], meta.truth.batch) for index in indices)]
     verdicts = [frame.verdict.model_dump(include={"word", "why"}) if frame.verdict else None for frame in frames]
     assert end.verdict is not None

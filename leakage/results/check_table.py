@@ -78,7 +78,6 @@ def check_table(rows: Sequence[Row]) -> CheckTable | None:
         rows: the results of a comparison.
     """
     checks = {(reading.check, reading.threshold): reading for row in rows for reading in row.readings}
-    best = worst_runs(rows)
     if not checks:
         return None
     found = {row.arm: row.readings for row in reversed(rows) if row.readings}
@@ -89,7 +88,7 @@ def check_table(rows: Sequence[Row]) -> CheckTable | None:
             cells=tuple(_cell(found.get(arm, ()), *check, honest=not row.server) for check in checks),
             best=row,
         )
-        for arm, row in best.items()
+        for arm, row in worst_runs(rows).items()
     ]
     return CheckTable(checks=tuple(checks.values()), lines=tuple(lines))
 

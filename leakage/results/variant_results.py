@@ -84,5 +84,5 @@ def without_infinity(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [without_infinity(part) for part in value]
     if isinstance(value, EventPart):
-        return value.model_dump()
+        return without_infinity(value.model_dump())
     return INFINITE if value == math.inf else value

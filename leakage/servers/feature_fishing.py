@@ -59,7 +59,7 @@ class FeatureFishing(Server):
     short = "Feature fishing"
     plain = "The server watches several rounds of the same pictures. It moves a threshold until one picture lies between two values."
     hint = (
-        "Watch ten rounds of one batch: they suffice for nine of ten batches, and six rounds for half of them. "
+        "Watch ten rounds of one batch: they suffice for nine of ten batches, and seven rounds for half of them. "
         "The attack then works as on a single picture, of any class."
     )
     source = "https://arxiv.org/abs/2202.00580"

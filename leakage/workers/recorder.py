@@ -138,7 +138,10 @@ def record(only: Sequence[str], *, check: bool, jobs: int) -> None:
             except SpecError as error:
                 errors.append(f"{name}: {error}")
             else:
-                errors += compare_refusal(name, ending) if check else keep_refusal(name, ending, known)
+                if check:
+                    errors += compare_refusal(name, ending)
+                else:
+                    keep_refusal(name, ending, known)
         for name in (name for name in names if name in plan().grids):
             errors += compare_grid(workers, name) if check else keep_grid(workers, name, known.version)
     if errors:
@@ -182,15 +185,14 @@ def keep_run(name: str, run: Played, engine: str) -> list[str]:
     return [f"{name}: {words}" for words in new]
 
 
-def keep_refusal(name: str, ending: Ending, known: Catalog) -> list[str]:
-    """Write the recording of a run that a phone refused; return no sentences."""
+def keep_refusal(name: str, ending: Ending, known: Catalog) -> None:
+    """Write the recording of a run that a phone refused."""
     planned = plan().refused[name]
     asked = planned.experiment.resolve(known)
     written = RefusalRecording(title=planned.title, experiment=asked, experiment_digest=asked.digest(), engine=known.version, ending=ending)
     log.info("%s, %s: %s", name, planned.title, ending.words)
     recordings.write(recorded_refusals.FOLDER, name, written)
     load_refusal.cache_clear()
-    return []
 
 
 def keep_grid(workers: Executor, name: str, engine: str) -> list[str]:

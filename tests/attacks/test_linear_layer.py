@@ -182,7 +182,9 @@ def test_rows_by_hand() -> None:
 def test_an_answer_that_is_no_exact_copy_says_so() -> None:
     seen = observed(smooth(), model=MLP, defenses=(Part(id="gaussian_noise", fields={"scale": 0.01}),))
     found = answer(seen)
-    assert str(found.note["event"]).startswith(f"The gradient of what was read off is {float(found.loss) ** 0.5:.0%} away")
+    assert str(found.note["event"]).startswith(
+        f"The pictures that were read off have a gradient that differs by {float(found.loss) ** 0.5:.0%} "
+    )
 
 
 def test_rows_below_the_threshold_are_left_out() -> None:

@@ -117,7 +117,7 @@ def test_what_an_attack_says_of_its_answer_stays_with_the_answer() -> None:
     noise = Part(id="gaussian_noise", fields={"scale": 0.1})
     experiment = Experiment(model=TINY, attack=Part(id="linear_layer"), defenses=(noise,), assume=GRANTED)
     first, answer = play(experiment, prepared=scene_of(experiment, smooth()))
-    assert str(answer.note["event"]).startswith("The gradient of what was read off is ")
+    assert str(answer.note["event"]).startswith("The pictures that were read off have a gradient that differs by ")
     assert answer.note == first.note
     assert torch.equal(answer.x, first.x)
 

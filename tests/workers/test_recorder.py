@@ -163,7 +163,11 @@ def test_the_claims_are_recomputed_by_a_command(caplog: pytest.LogCaptureFixture
 def test_a_film_leaves_out_pictures_that_equal_the_answer_and_with_one_picture_the_others_too(division: Played) -> None:
     frames = [event for event in division.events if isinstance(event, FrameEvent)]
     assert [division.pictures[frame.seq] == division.pictures[division.end.answer or 0] for frame in frames] == [True, True]
-    assert recordings.record("a closed form", division, engine="")[0].film.places == (1,)
+    recorded = recordings.record("a closed form", division, engine="")[0]
+    assert recorded.film.places == (1,)
+    answer = next(frame for frame in frames if frame.seq == division.end.answer)
+    assert answer.scores.cosine is not None
+    assert "cosine" not in recorded.columns  # only the answer has it: the result keeps it
     changed = division._replace(pictures={**division.pictures, frames[0].seq: sheet(np.zeros((1, 32, 32, 3), np.uint8))})
     assert recordings.record("another picture first", changed, engine="")[0].film.places == (0, 1)
     assert recordings.record("one picture", changed, engine="", pictures=1)[0].film.places == (1,)
@@ -187,7 +191,7 @@ def test_a_refused_run_is_recorded_with_its_refusal_and_compared(folder: Path, m
         [("new_layers", True), ("equal_rows", True)],
     )
     assert not recorder.up_to_date("r82", CATALOG)
-    assert recorder.keep_refusal("r82", ending, CATALOG) == []
+    recorder.keep_refusal("r82", ending, CATALOG)
     assert recorder.up_to_date("r82", CATALOG)
     assert [file.name for file in (folder / "refused").iterdir()] == ["r82.json"]
     assert load_refusal("r82").ending == ending
