@@ -15,8 +15,7 @@ def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, wea
     Given are a linear fit's estimate of each count n_c, and sum_c n_c = B. Before the fit, the counts are multinomial with mean m = B / K
     and variance s^2 = m (1 - 1 / K). If they were normal, the fit would follow from a likelihood L with log L(k) = (expected - m) (k - m) /
     v - (k - m)^2 (1 / v - 1 / s^2) / 2, where v is the fit's variance, at most s^2. So the joint probability of counts is prod_c
-    L_c(n_c)^(1 / weakened) / n_c!. The sum over the other classes is exact: the products over the classes before and after c are convolved
-    along k (forward-backward), in float64.
+    L_c(n_c)^(1 / weakened) / n_c!. The sum over the other classes is exact, in float64 (`_sums_without_each`).
 
     Args:
         expected: the fit's estimate of n_c, (..., K), with equal prior probabilities for all classes.
@@ -31,13 +30,7 @@ def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, wea
     score = (expected.double()[..., None] - mean) * off / v - off.square() * (1 / v - 1 / spread) / 2
     score = score / weakened - (number + 1).lgamma()
     likelihood = (score - score.amax(-1, keepdim=True)).exp().clamp(min=TINY)  # (..., K, B + 1)
-    start = F.one_hot(torch.tensor(0), batch_size + 1).double().expand_as(likelihood[..., 0, :])
-    before, after = [start], [start]
-    for index in range(classes - 1):
-        before.append(_added(before[-1], likelihood[..., index, :]))
-        after.append(_added(after[-1], likelihood[..., classes - 1 - index, :]))
-    rest = torch.stack([_added(left, right) for left, right in zip(before, reversed(after), strict=True)], -2)  # the others together
-    joint = likelihood * rest.flip(-1)
+    joint = likelihood * _sums_without_each(likelihood).flip(-1)
     return joint / joint.sum(-1, keepdim=True).clamp(min=TINY)
 
 
@@ -92,9 +85,26 @@ def _at_least(probabilities: Tensor) -> Tensor:
     return probabilities.flip(-1).cumsum(-1).flip(-1)[..., 1:].clamp(max=1)
 
 
+def _sums_without_each(counts: Tensor) -> Tensor:
+    """Return for each class the distribution of the sum of all other classes' counts, (..., K, B + 1), given each class's distribution.
+
+    Classes are added in pairs, and pairs of pairs, up to the whole. On the way back, the classes outside a pair are added to one class of
+    the pair, which gives the sum without the other one. So K classes need 2 log2 K rounds, and all additions of a round are one.
+    """
+    classes, nothing = counts.shape[-2], F.one_hot(torch.tensor(0), counts.shape[-1]).to(counts)  # a count that is surely 0
+    if classes == 1:
+        return nothing.expand_as(counts)
+    even, odd = counts[..., 0::2, :], counts[..., 1::2, :]
+    if classes % 2:
+        odd = torch.cat([odd, nothing.expand_as(even[..., :1, :])], -2)
+    outside = _sums_without_each(_added(even, odd))
+    return torch.stack([_added(outside, odd), _added(outside, even)], -2).flatten(-3, -2)[..., :classes, :]
+
+
 def _added(first: Tensor, second: Tensor) -> Tensor:
     """Return the distribution of the sum of two independent counts, given both distributions (..., B + 1); cut off at B and normalized."""
     size = first.shape[-1]
-    left, right = F.pad(first.reshape(1, -1, size), (size - 1, 0)), second.reshape(-1, 1, size)
-    total = F.conv1d(left, right.flip(-1), groups=len(right))[0]
-    return (total / total.sum(-1, keepdim=True).clamp(min=TINY)).reshape(first.shape)
+    total = torch.zeros_like(first)
+    for number in range(size):
+        total[..., number:] += first[..., number : number + 1] * second[..., : size - number]
+    return total / total.sum(-1, keepdim=True).clamp(min=TINY)
