@@ -129,9 +129,14 @@ def average_rounds(
 
 def clip_by_norm(update: Params, max_norm: float) -> Params:
     """Return g min(1, max_norm / ||g||) with the norm of the whole update; differentiable, also at zero."""
-    norm = torch.stack([torch.linalg.vector_norm(g) for g in update.values()])
-    factor = max_norm / torch.linalg.vector_norm(norm).clamp(min=max_norm)
+    factor = max_norm / norm_of(update).clamp(min=max_norm)
     return {name: g * factor for name, g in update.items()}
+
+
+def norm_of(update: Params) -> Tensor:
+    """Return the norm of the whole update, (), as `clip_by_norm` computes it."""
+    norm: Tensor = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in update.values()]))
+    return norm
 
 
 def clip_each_by_norm(update: Params, max_norm: float) -> Params:

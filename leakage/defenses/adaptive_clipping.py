@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_update, clip_by_norm, count_step, exact_errors
+from leakage.defenses._each import change_update, clip_by_norm, count_step, exact_errors, norm_of
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, param
-from leakage.engine.matching import flatten
 
 BOUND = "adaptive_clipping.bound"  # key of C in the client's state
 
@@ -43,14 +42,14 @@ class AdaptiveClipping(Defense):
             update, state = client(weights, x, y, state)
             step, state = count_step(state, "adaptive_clipping")
             bound = float(state.get(BOUND, self.start))
-            shorter = float(flatten(update).detach().norm() <= bound)
+            shorter = float(norm_of(update).detach() <= bound)
             bit = shorter + self.bit_noise * float(torch.randn((), generator=step_rng(step)))
             return clip_by_norm(update, bound), {**state, BOUND: torch.tensor(self.next_bound(bound, bit), dtype=torch.float64)}
 
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        length = float(flatten(received).norm())
+        length = float(norm_of(received))
         return change_update(client, lambda update: clip_by_norm(update, length))
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
