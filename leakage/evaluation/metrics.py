@@ -148,5 +148,5 @@ def gradient_distances(update: Params, reference: Params) -> dict[str, float]:
     """Compute "cosine", 1 - cos of the angle, and "relative_l2", ||update - reference|| / ||reference||, over all tensors, in float64."""
     a = torch.cat([update[name].detach().cpu().double().flatten() for name in reference])
     b = torch.cat([value.detach().cpu().double().flatten() for value in reference.values()])
-    cosine = 1 - float(a @ b / (a.norm() * b.norm()).clamp_min(1e-300))
+    cosine = 1 - float((a * b).sum() / (a.norm() * b.norm()).clamp_min(1e-300))
     return {"cosine": cosine, "relative_l2": float((a - b).norm() / b.norm().clamp_min(1e-300))}

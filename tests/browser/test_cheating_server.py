@@ -32,10 +32,12 @@ def computed(chromium: Browser, site: str, name: str) -> tuple[Page, Locator]:
     choice.click()
     live, recorded = page.get_by_role("button", name="Compute both live"), page.get_by_text("Recorded runs, played again.")
     expect(recorded).to_be_visible(timeout=60_000)
-    live.click()
+    runs, titles = page.locator(".gle-run"), preset_of(name).titles
+    for number, title in enumerate(titles):  # the page is drawn to its end
+        expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=60_000)
+    live.click(timeout=120_000)
     expect(recorded).to_be_hidden(timeout=60_000)
-    runs = page.locator(".gle-run")
-    for number, title in enumerate(preset_of(name).titles):
+    for number, title in enumerate(titles):
         expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=60_000)
         expect(runs.nth(number)).to_have_attribute("data-status", "done", timeout=LONG)
     return page, runs
