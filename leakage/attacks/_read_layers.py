@@ -6,10 +6,11 @@ import torch
 from torch import nn
 
 from leakage.attacks._dense import DERIVATIVES, Dense
-from leakage.engine.chain import activation_of, is_last
+from leakage.engine.chain import is_last
 from leakage.engine.computation import Computation, Step, computation, probes
 from leakage.engine.core import Observation, generator
 from leakage.engine.inapplicable import DoesNotApplyError
+from leakage.engine.known_steps import activation_of
 from leakage.engine.pixel_map import PixelMap, pixel_map
 
 NEEDS = "This attack separates the pictures of a batch by the zeros that ReLU leaves in the gradient of a fully connected layer. "

@@ -6,14 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from leakage.engine.chain_layer import ChainLayer, GlobalMean, Norm, square_side
-from leakage.engine.computation import WEIGHTED, Computation, Step, computation, probes
-from leakage.engine.core import generator
+from leakage.engine.chain_layer import ChainLayer
+from leakage.engine.computation import Computation, computation, probes
+from leakage.engine.known_steps import ADDS, activation_of, first_input, linear_layer, mean_of, norm_of
 from leakage.engine.pixel_map import PixelMap, pixel_map
 from leakage.networks.k_curve import Loss
-
-ADDS = ("add", "iadd", "radd")
-POOLS = ("avg_pool2d", "mean", "adaptive_avg_pool2d")
 
 
 class TwoClasses(nn.Module):
@@ -59,11 +56,9 @@ def chain(model: nn.Module, image_shape: tuple[int, int, int]) -> Chain:
         NoChainError: naming the first step that does not fit into a chain.
     """
     recorded = computation(model, probes(image_shape, next(model.parameters())))
-    number = 0
-    while len(readers := recorded.readers(number)) == 1 and recorded.steps[readers[0] - 1].function not in (*WEIGHTED, *POOLS):
-        number = readers[0]
+    number = first_input(recorded)
     pixels = pixel_map(model, number, image_shape)
-    if pixels is None or not readers:
+    if pixels is None or not recorded.readers(number):
         raise NoChainError(recorded.steps[0].title if recorded.steps else "nothing that computes with the pictures")
     layers = _Reader(model, recorded).layers_from(number)
     _check(model, recorded, layers, pixels)
@@ -75,22 +70,6 @@ def is_last(recorded: Computation, number: int) -> bool:
     value, logits = recorded.value(number), recorded.logits.detach()
     single = value.dim() == 2 and value.shape[1] == 1 and logits.shape[1] == 2
     return number == recorded.last or (single and torch.equal(logits, torch.cat([torch.zeros_like(value), value], 1)))
-
-
-def activation_of(step: Step, entered: Tensor) -> nn.Module | None:
-    """Return what a step does to each number: ReLU, LeakyReLU, sigmoid or tanh; nn.Identity where it only reshapes; None for other steps.
-
-    The step is called again on random numbers of both signs, shaped like its input `entered` (P, ...), because its name is no proof.
-    """
-    numbers = 2 * torch.randn(entered.shape, generator=generator(0, "activation"), dtype=torch.float64).to(entered)
-    out = step.again(numbers)
-    if out is None or out.shape[:1] != numbers.shape[:1] or out.numel() != numbers.numel():
-        return None
-    x, out = numbers.flatten(1), out.flatten(1)
-    below = out[x < 0] / x[x < 0]
-    negative = float(below.median()) if len(below) else 0.0
-    known: list[nn.Module] = [nn.Identity(), nn.ReLU(), nn.Sigmoid(), nn.Tanh()] + [nn.LeakyReLU(negative)] * (0 < negative < 1)
-    return next((activation for activation in known if torch.allclose(activation(x), out, rtol=1e-5, atol=1e-6)), None)
 
 
 class _Reader:
@@ -123,9 +102,9 @@ class _Reader:
         shape, last = tuple(entered.shape[1:]), layers[-1] if layers else None
         if step.inputs != (number,):
             raise NoChainError(step.title)
-        if layer := self.linear(step, shape) or _mean(step, shape):
+        if layer := linear_layer(self.model, step, shape) or mean_of(step, shape):
             return [*layers, layer]
-        if norm := self.norm(step):
+        if norm := norm_of(self.model, step):
             if last and last.is_convolution and not (last.norm or last.activation):
                 return [*layers[:-1], replace(last, norm=norm)]
             raise NoChainError(step.title)
@@ -135,24 +114,6 @@ class _Reader:
         if activation and last and last.activation is None:
             return [*layers[:-1], replace(last, activation=activation)]
         raise NoChainError(step.title)
-
-    def linear(self, step: Step, shape: tuple[int, ...]) -> ChainLayer | None:
-        """Return the layer of a linear step or of a convolution; None for other steps, and for layers that do not fit into a chain."""
-        name, out = step.layer, tuple(step.value.shape[1:])
-        module = self.model.get_submodule(name) if name else None
-        if name and isinstance(module, nn.Linear) and step.function == "linear":
-            return ChainLayer(name, module, shape, out) if len(shape) == 1 else None
-        if name is None or not isinstance(module, nn.Conv2d) or step.function != "conv2d" or not _plain(module):
-            return None
-        inner = getattr(module, "norm", None)
-        norm = Norm(f"{name}.norm", inner) if isinstance(inner, nn.BatchNorm2d) and _stored(inner) else None
-        return ChainLayer(name, module, shape, out, norm=norm) if norm or isinstance(inner, nn.Identity | None) else None
-
-    def norm(self, step: Step) -> Norm | None:
-        """Return the BatchNorm of a step; None unless it uses its stored statistics and its scale and shift are parameters."""
-        name = step.layer_of(3, 4) if step.function == "batch_norm" else None
-        module = self.model.get_submodule(name) if name else None
-        return Norm(name, module) if name and isinstance(module, nn.BatchNorm2d) and _stored(module) else None
 
     def block(self, number: int, readers: Sequence[int]) -> tuple[ChainLayer, int]:
         """Return the residual block that value `number` enters, and the number of the block's output. Raises NoChainError.
@@ -194,36 +155,6 @@ class _Reader:
         for reader in steps:
             layers, number = self.with_step(layers, number, reader), reader
         return layers
-
-
-def _stored(module: nn.BatchNorm2d) -> bool:
-    """Return whether a BatchNorm uses stored statistics and has scale and shift."""
-    return module.affine and not module.training and module.running_mean is not None
-
-
-def _plain(conv: nn.Conv2d) -> bool:
-    """Return whether a convolution has square kernels, strides and padding, pads with zeros, and has no groups and no dilation."""
-    if isinstance(conv.padding, str):  # "same" may pad the two sides differently
-        return False
-    same = conv.kernel_size[0] == conv.kernel_size[1] and conv.stride[0] == conv.stride[1] and conv.padding[0] == conv.padding[-1]
-    return same and conv.groups == 1 and max(conv.dilation) == 1 and conv.padding_mode == "zeros"
-
-
-def _mean(step: Step, shape: tuple[int, ...]) -> ChainLayer | None:
-    """Return the layer of a step that averages pixels, over adjacent squares or over whole channels; None for other steps."""
-    if step.function not in POOLS or len(shape) != 3:
-        return None
-    if step.function == "avg_pool2d":
-        names = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
-        size, stride, padding, ceil, _, divisor = (step.argument(1 + index, name) for index, name in enumerate(names))
-        side, paces = square_side(size), square_side(stride or size)
-        if side != paces or side < 1 or padding not in (0, (0, 0)) or ceil or divisor:
-            return None
-        return ChainLayer(step.where or step.function, nn.AvgPool2d(side), shape, (shape[0], *(length // side for length in shape[1:])))
-    numbers = torch.randn((1, *shape), generator=generator(0, "mean"), dtype=torch.float64).to(step.value)
-    out = step.again(numbers.expand(len(step.value), *shape))
-    whole = out is not None and out[0].numel() == shape[0] and torch.allclose(out[0].flatten(), numbers[0].mean((1, 2)), atol=1e-5)
-    return ChainLayer(step.where or step.function, GlobalMean(), shape, shape[:1]) if whole else None
 
 
 def _check(model: nn.Module, recorded: Computation, layers: Sequence[ChainLayer], pixels: PixelMap) -> None:

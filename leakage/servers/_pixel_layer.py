@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from leakage.engine.chain import activation_of
 from leakage.engine.computation import computation, probes
+from leakage.engine.known_steps import activation_of
 from leakage.engine.pixel_map import PixelMap, pixel_map
 
 
