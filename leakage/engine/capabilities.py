@@ -15,6 +15,7 @@ class Capabilities:
         rewritten: whether the model holds operations that torch differentiates only once or only sparsely; they are computed by other
             formulas
         fixed: the reason why the model cannot be computed with other weights; empty where it can
+        formula: whether the derivative of its gradient may be computed by formula (`engine.formula`); autograd computes it otherwise
         image_shape: (C, H, W) of the pictures of a client; () where that is not decided yet
     """
 
@@ -22,6 +23,7 @@ class Capabilities:
     channels_last: bool = True
     rewritten: bool = False
     fixed: str = ""
+    formula: bool = True
     image_shape: tuple[int, ...] = ()
 
 

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -170,6 +170,15 @@ class ProtectionKnowledge:
     latents: Params = field(default_factory=dict)
 
 
+class Differentiated(Protocol):
+    """The gradients of S guesses, (S, ...) by parameter, whose derivatives a formula computes (`engine.formula`)."""
+
+    gradient: Params
+
+    def slope(self, v: Params) -> tuple[Tensor, Tensor | None]:
+        """Return the derivative of sum <v, gradient> by the pictures, (S B, C, H, W); the second entry is for labels."""
+
+
 @dataclass(frozen=True)
 class Replay:
     """How the attacker computes what the client would have sent for a guess; differentiable in pictures and labels.
@@ -181,6 +190,9 @@ class Replay:
         simulator: the protocol as the server knows it, for an adaptive and a naive attacker alike
         from_gradients: gradients of S guesses, S in front of every shape -> what `several` makes of them; None where `several` needs more
             than one gradient of each guess
+        by_formula: (x (S, B, C, H, W), y (S, B) or (S, B, K)) -> the gradients that `from_gradients` takes, with their derivatives; None
+            where autograd has to compute these
+        has_formula: () -> whether a formula gives these derivatives for the weights that the client received
         rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient that the attacker would read of a
             client with these gradients and other randomness; None where it knows of nothing that changes a gradient
         rehearses_each: whether `rehearse` needs the gradient of each picture; else their mean is enough
@@ -192,6 +204,8 @@ class Replay:
     to_gradient: Callable[[Params], Params]
     simulator: Simulator
     from_gradients: Callable[[Params], Params] | None = None
+    by_formula: Callable[[Tensor, Tensor], Differentiated | None] = lambda _x, _y: None
+    has_formula: Callable[[], bool] = lambda: False
     rehearse: Callable[[Params, int], Params] | None = None
     rehearses_each: bool = True
     client_weights: Callable[[], Params] = dict

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of, set_capabilities
-from leakage.engine.client import gradient_client, lanes_client, use_batch_statistics, weights_of
+from leakage.engine.client import Gradient, use_batch_statistics, weights_of
 from leakage.engine.core import (
     Batch,
     Client,
@@ -172,6 +173,11 @@ class _Server:
     shadow: ClientState
     """What the server can compute of the state that a client had before the attacked round."""
 
+    @cached_property
+    def gradient(self) -> Gradient:
+        """The client without protections that the attacker replays."""
+        return Gradient(self.model)
+
     @property
     def attacked(self) -> Round:
         return self.history[self.imitation.federation.attacked_round - 1]
@@ -184,7 +190,7 @@ class _Server:
         latents = imitation.initialize_latents(self.model, -(-batch.size // federation.aggregation.members))
         state = federation.aggregation.broadcast_state(self.shadow)
         update = imitation.invert_update(attacked.update, self.shadow)
-        client = imitation.client(gradient_client(self.model), self.model, update)
+        client = imitation.client(self.gradient, self.model, update)
 
         def to_gradient(update: Params, state: ClientState) -> Params:
             return imitation.to_gradient(update, Round(weights, attacked.update, state, attacked.count))
@@ -192,7 +198,7 @@ class _Server:
         def replay_one(x: Tensor, y: Tensor, state: ClientState) -> Update:
             return client(weights, x, y, state)
 
-        replayed, replay_state = (client, state) if adaptive else (gradient_client(self.model), ClientState())
+        replayed, replay_state = (client, state) if adaptive else (self.gradient, ClientState())
         return Observation(
             model=self.model,
             batch=batch,
@@ -203,6 +209,8 @@ class _Server:
                 to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
                 simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.aggregation.member_state(m, 0))),
                 from_gradients=self._replay_gradients(weights, state, update),
+                by_formula=lambda x, y: self.gradient.by_formula(weights, x, y),
+                has_formula=lambda: self.gradient.has_formula(batch.image_shape),
                 rehearse=self._rehearse(batch) if imitation.protections else None,
                 rehearses_each=federation.separates_pictures,
                 client_weights=lambda: imitation.client_weights(Round(weights, attacked.update, self.shadow, attacked.count)),
@@ -244,15 +252,14 @@ class _Server:
         """Return the replay of S guesses: vectorised where model and protections allow it, else a loop over the guesses."""
         imitation = self.imitation
         if not capabilities_of(self.model).vectorised or not imitation.elementwise:
-            gradient = gradient_client(self.model)
-            single = imitation.client(gradient, self.model, inverted) if imitation.adaptive else gradient
+            single = imitation.client(self.gradient, self.model, inverted) if imitation.adaptive else self.gradient
 
             def one_by_one(x: Tensor, y: Tensor) -> Params:
                 sent = [single(weights, guess, y[lane] if y.dim() == 3 else y, state)[0] for lane, guess in enumerate(x)]
                 return {name: torch.stack([update[name] for update in sent]) for name in sent[0]}
 
             return one_by_one
-        vectorised = lanes_client(self.model)
+        vectorised = self.gradient.lanes
         client = imitation.client(vectorised, self.model, inverted) if imitation.adaptive else vectorised
 
         def replay_many(x: Tensor, y: Tensor) -> Params:

@@ -55,7 +55,7 @@ def test_the_derivative_over_many_steps_is_that_of_steps_whose_results_are_kept(
             sent = seen.replay.single(x, y)
             total = sum((value * torch.linspace(0, 1, value.numel()).view_as(value)).sum() for value in sent.values())
             found.append((sent, torch.autograd.grad(total, [x, y])))
-    assert relative(found[0][0], found[1][0]) == 0
+    assert relative(found[0][0], found[1][0]) < 1e-15  # the first step by formula, or by autograd where it is computed again
     for few, many in zip(found[0][1], found[1][1], strict=True):
         torch.testing.assert_close(few, many, atol=1e-14, rtol=1e-10)  # float64
 

@@ -219,6 +219,7 @@ def by_hand(replay: Callable[[torch.Tensor], torch.Tensor], target: torch.Tensor
     return altered(
         seen,
         update={"w": target},
+        from_gradients=None,
         single=lambda x, _labels: {"w": replay(x)},
         several=lambda x, _labels: {"w": torch.stack([replay(guess) for guess in x])},
     )

@@ -1,0 +1,144 @@
+"""Where a model's gradient is computed by formula, and where autograd computes it."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from leakage.engine.capabilities import capabilities_of
+from leakage.engine.computation import probes
+from leakage.engine.core import Params, generator
+from leakage.engine.derivatives import Affine
+from leakage.engine.formula import Formula, GradientByFormula, NoFormulaError, Pass, formula_of
+from leakage.engine.losses import client_loss
+from leakage.engine.normalise import InputNormalisation
+from leakage.engine.stateless import StatelessModel
+
+AGREEMENT = 1e-3  # largest relative error of the formula's derivatives on a random picture, in float32
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+
+
+class ModelFormula:
+    """The gradient of a model by formula, for a client that asks for it many times.
+
+    The formula is read when it is first asked for, and compared with autograd on a random picture.
+
+    Args:
+        model: the model
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model, self._parameters = model, Params(model.named_parameters())
+        capabilities = capabilities_of(model)
+        self._allowed = capabilities.formula and not capabilities.fixed and client_loss(model) == "cross-entropy"
+        self._layers = tuple(model.modules())
+        self._formulas: dict[tuple[object, ...], Formula | None] = {}  # by the shape of a picture and the modes of the layers
+        self._at: tuple[Tensor, ...] = ()
+        self._versions: tuple[int, ...] = ()
+        self._folded: list[Affine | None] = []
+
+    def gradient(self, weights: Params, x: Tensor, y: Tensor) -> Params | None:
+        """Return the gradient of a batch, differentiable in x and y; None where autograd has to compute it.
+
+        Args:
+            weights: by parameter.
+            x: pictures (B, C, H, W).
+            y: labels (B,), or probabilities (B, K).
+        """
+        formula = self._formula_for(x)
+        if formula is None or not self._are_constant(weights):
+            return None
+        gradient = GradientByFormula.apply(formula, self._fold(formula, weights), 1, x, y)
+        return {name: value[0] for name, value in zip(formula.names, gradient, strict=True)}
+
+    def gradients(self, weights: Params, x: Tensor, y: Tensor) -> Params | None:
+        """Return the gradients of S guesses, each tensor (S, ...); None where autograd has to compute them.
+
+        Args:
+            weights: by parameter, (S, ...).
+            x: pictures (B, S, C, H, W).
+            y: labels (B, S), or probabilities (B, S, K).
+        """
+        formula, shared = self._formula_for(x[:, 0]), _shared(weights)
+        if formula is None or shared is None or len(weights) != len(self._parameters):
+            return None
+        pictures, labels = x.transpose(0, 1).flatten(0, 1), y.transpose(0, 1).flatten(0, 1)
+        gradient = GradientByFormula.apply(formula, self._fold(formula, shared), x.shape[1], pictures, labels)
+        return dict(zip(formula.names, gradient, strict=True))
+
+    def passed(self, weights: Params, x: Tensor, y: Tensor) -> Pass | None:
+        """Return the gradients of S guesses with their derivatives; None where autograd has to compute these.
+
+        Args:
+            weights: by parameter.
+            x: pictures (S, B, C, H, W).
+            y: labels (S, B), or probabilities (S, B, K).
+        """
+        formula = self._formula_for(x[0])
+        if formula is None or not self._are_constant(weights):
+            return None
+        return formula(self._fold(formula, weights), x.flatten(0, 1), y.flatten(0, 1), len(x))
+
+    def _are_constant(self, weights: Params) -> bool:
+        """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
+        return len(weights) == len(self._parameters) and all(value.grad_fn is None for value in weights.values())
+
+    def _formula_for(self, x: Tensor) -> Formula | None:
+        """Return the formula for pictures x (B, C, H, W); None where autograd has to compute."""
+        return self.of((x.shape[1], x.shape[2], x.shape[3])) if len(x) else None
+
+    def of(self, shape: tuple[int, int, int]) -> Formula | None:
+        """Return the formula for pictures (C, H, W); None where there is none, or where somebody follows the computation."""
+        if not self._allowed or _is_followed(self._layers):
+            return None
+        key = (shape, *(layer.training for layer in self._layers))
+        if key not in self._formulas:
+            self._formulas[key] = self._read(shape)
+        return self._formulas[key]
+
+    def _read(self, shape: tuple[int, int, int]) -> Formula | None:
+        try:
+            formula = formula_of(self.model, shape)
+        except NoFormulaError:
+            return None
+        return formula if self._agrees(formula, shape) else None
+
+    def _agrees(self, formula: Formula, shape: tuple[int, int, int]) -> bool:
+        """Return whether autograd finds the same gradient, and the same derivative of it along a random direction, for a random picture."""
+        x = probes(shape, next(iter(self._parameters.values())))[:1].requires_grad_()
+        with torch.enable_grad(), StatelessModel(self.model).computing():
+            logits = self.model(x)
+            y = logits.detach().argmin(1)
+            expected = torch.autograd.grad(nn.functional.cross_entropy(logits, y), list(self._parameters.values()), create_graph=True)
+            v = [torch.randn(value.shape, generator=generator(0, name)).to(value) for name, value in self._parameters.items()]
+            slope = torch.autograd.grad(expected, x, v)[0]
+        passed = formula(formula.fold(self._parameters), x.detach(), y)
+        along, _ = passed.slope({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
+        pairs = [(along, slope), *((passed.gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
+        return all(float((found - wanted).norm()) <= AGREEMENT * float(wanted.norm()) for found, wanted in pairs)
+
+    def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:
+        """Return the weights of the formula's nodes; those of the last call again where no weight has changed."""
+        at, versions = tuple(weights.values()), tuple(value._version for value in weights.values())
+        if versions != self._versions or len(at) != len(self._at) or any(one is not other for one, other in zip(at, self._at, strict=True)):
+            self._folded, self._at, self._versions = formula.fold(weights), at, versions
+        return self._folded
+
+
+def _shared(weights: Params) -> Params | None:
+    """Return the weights that all S guesses share, given them S times by `expand`, (S, ...); None where each guess has its own."""
+    shared = Params()
+    for name, value in weights.items():
+        base = value._base
+        if base is None or not base.is_leaf or base.shape != value.shape[1:] or (len(value) > 1 and value.stride(0)):
+            return None
+        shared[name] = base
+    return shared
+
+
+def _is_followed(layers: Sequence[nn.Module]) -> bool:
+    """Return whether a hook, a torch function mode, vmap or forward-mode differentiation follows what the layers of a model compute."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0
+    if transformed or torch._C._len_torch_function_stack():
+        return True
+    return any(not isinstance(hook, InputNormalisation) for layer in layers for kind in HOOKS for hook in getattr(layer, kind).values())
