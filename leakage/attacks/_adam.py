@@ -1,16 +1,17 @@
 """The Adam loop of attacks that match gradients: it optimizes several starts, or one start for each of several observations, at once."""
 
 import math
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from leakage.attacks._objective import Matched, Objective, Prior, Unknowns
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
-from leakage.engine.lanes import join_gradients
-from leakage.engine.matching import Distance, box, diverged, median_filter, to_pixels, total_variation
+from leakage.engine.lanes import MatchedUpdate, join_gradients
+from leakage.engine.matching import Distance, box, diverged, median_filter
 
 SCHEDULES = ("steps", "cosine", "constant")
 MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after steps / each of these
@@ -21,7 +22,6 @@ LATENTS = 0.01  # the step size of the unknowns that are optimized together with
 COMBINE = ("closest", "mean", "median")
 
 Note = dict[str, str | int | float]
-Prior = Callable[[Tensor], Tensor]  # z (S, B, C, H, W) -> (S,)
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,6 @@ class Moment:
     x: Tensor
     match: Tensor
     ended: bool = False
-
-
-@dataclass(frozen=True)
-class Unknowns:
-    """Unknowns z (S, ...) that a search optimizes in place of pixels.
-
-    decode     z -> pictures (S, B, C, H, W) in pixels
-    project    applied to z after every step; None: no projection
-    tv_weight  the weight of the total variation of the decoded pictures
-    """
-
-    decode: Callable[[Tensor], Tensor]
-    project: Callable[[Tensor], Tensor] | None = None
-    tv_weight: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -91,10 +77,20 @@ class Descent:
 
         `match` maps the gradients of S guesses to distances (S,); the other arguments are those of `minimize`.
         """
-        yield from self.minimize(seen, z, labels, lambda x: match(replays(seen, x, labels)), prior, note=note, rng=rng)
+        each = labels.expand(len(z), *labels.shape)
+        matched = MatchedUpdate([seen], [match], each, lambda x: [replays(seen, x, labels)])
+        yield from self.minimize(seen, z, labels, matched, prior, note=note, rng=rng)
 
     def minimize(  # noqa: PLR0913  (as `run`)
-        self, seen: Observation, z: Tensor, labels: Tensor, matched: Prior, prior: Prior | None, *, note: Note, rng: torch.Generator
+        self,
+        seen: Observation,
+        z: Tensor,
+        labels: Tensor,
+        matched: Matched,
+        prior: Prior | None,
+        *,
+        note: Note,
+        rng: torch.Generator,
     ) -> Generator[Snapshot, None, Tensor]:
         """Minimize any distance of pictures over all starts z; yield the closest start at each step, then the answer.
 
@@ -137,11 +133,8 @@ class Descent:
 
         z is (S, B, C, H, W); `labels`, `match` and `notes` have one entry for each observation.
         """
-        replay = join_gradients(seen, torch.stack(list(labels), 1))
-
-        def matched(x: Tensor) -> Tensor:
-            return torch.cat([distance(update) for distance, update in zip(match, replay(x), strict=True)])
-
+        together = torch.stack(list(labels))
+        matched = MatchedUpdate(seen, match, together, join_gradients(seen, together.transpose(0, 1)))
         for now in self._descend(seen[0], z, matched, prior, rng):
             for lane, note in enumerate(notes):
                 if now.ended:
@@ -150,7 +143,7 @@ class Descent:
                 else:
                     yield lane, Snapshot(now.step, now.x[lane], labels[lane], now.match[lane], {**note, "start": 1})
 
-    def _final_snapshots(self, end: Moment, labels: Tensor, matched: Callable[[Tensor], Tensor], note: Note) -> Iterator[Snapshot]:
+    def _final_snapshots(self, end: Moment, labels: Tensor, matched: Matched, note: Note) -> Iterator[Snapshot]:
         """Yield a Snapshot with an event for each start that diverged, then the answer."""
         count = len(end.x)
         best, broken = closest(end)
@@ -166,34 +159,27 @@ class Descent:
             answer = replace(answer, x=x, loss=loss, note={**note, "start": f"{self.combine} of {len(sound)}"})
         yield answer
 
-    def _descend(
-        self, seen: Observation, z: Tensor, matched: Callable[[Tensor], Tensor], prior: Prior | None, rng: torch.Generator
-    ) -> Iterator[Moment]:
+    def _descend(self, seen: Observation, z: Tensor, matched: Matched, prior: Prior | None, rng: torch.Generator) -> Iterator[Moment]:
         """Run Adam on z (S, ...) and on the attacker's latents; yield a Moment before each step and one at the end.
 
         The latents are unknowns of the protection, such as its noise, in `seen.knowledge.latents`. All starts share them. They end as the
         last step left them, also if the best pictures are kept.
         """
         (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
-        pixels = unknowns.decode if unknowns else to_pixels(seen)
+        objective = Objective(seen, matched, prior, unknowns, self.floor)
         z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
         groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]
         optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         ends, step = self.floor if unknowns and not (prior or unknowns.tv_weight) else None, 0
         for step in range(1, self.steps + 1):
-            x = pixels(z)
-            match = matched(x)  # (S,)
-            fit = match if self.floor is None else match.clamp(min=self.floor)
-            loss = fit + prior(z) if prior else fit
-            if unknowns and unknowns.tv_weight:
-                loss = loss + unknowns.tv_weight * total_variation(x)
-            gradient, *more = torch.autograd.grad(loss.sum(), [z, *latents])
+            x, match, gradient, more = objective(z)
             if self.keep_best:
-                better = loss.detach() < lowest
-                lowest = torch.where(better, loss.detach(), lowest)
+                loss = objective.loss(z.detach(), x, match)
+                better = loss < lowest
+                lowest = torch.where(better, loss, lowest)
                 kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
-            yield Moment(step, z.detach(), x.detach(), match.detach())
+            yield Moment(step, z.detach(), x, match)
             z.grad = self._search_direction(gradient, step, rng)
             for leaf, latent_gradient in zip(latents, more, strict=True):
                 leaf.grad = latent_gradient.nan_to_num(0, 0, 0).contiguous()  # a diverged start must not spoil the shared latents
@@ -210,7 +196,7 @@ class Descent:
             if self.median and step % FILTERED == 0:
                 z.data.copy_(median_filter(z.detach()))
         last = kept if self.keep_best else z.detach()
-        final = pixels(last)
+        final = objective.pixels(last)
         yield Moment(step, last, final, matched(final).detach(), ended=True)
 
     def _search_direction(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:

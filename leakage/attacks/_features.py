@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from leakage.attacks._adam import Descent
 from leakage.engine.computation import reached
 from leakage.engine.core import Observation, Snapshot
-from leakage.engine.matching import start, total_variation
+from leakage.engine.matching import Smoothness, start
 
 STEP_SIZE, SMOOTH = 0.1, 0.02  # Adam's step, and the weight of total variation
 
@@ -40,4 +40,4 @@ def pictures_of(
 
     z = start("normal", seen, rng).unsqueeze(0)  # (1, B, C, H, W)
     descent = Descent(steps=steps, step_size=STEP_SIZE)
-    yield from descent.minimize(seen, z, labels, matched, lambda z: SMOOTH * total_variation(z), note={}, rng=rng)
+    yield from descent.minimize(seen, z, labels, matched, Smoothness(SMOOTH), note={}, rng=rng)

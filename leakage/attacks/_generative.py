@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from leakage.attacks._adam import Descent, Note, Unknowns, replays
+from leakage.attacks._adam import Descent, Note, replays
 from leakage.attacks._flat_weights import flat_weights, generate_with
 from leakage.attacks._labels import labels_of
+from leakage.attacks._objective import Unknowns
 from leakage.attacks.linear_layer import snapshot_of
 from leakage.engine.core import Attack, Observation, Snapshot, TrainedGenerator
 from leakage.engine.decoders import DIGITS, DIGITS_LATENT, digit_decoder

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from leakage.attacks._adam import SCHEDULES, Descent, Note, Unknowns, replays
+from leakage.attacks._adam import SCHEDULES, Descent, Note, replays
 from leakage.attacks._flat_weights import flat_weights, generate_with
 from leakage.attacks._generative import with_event
 from leakage.attacks._labels import labels_of
+from leakage.attacks._objective import Unknowns
 from leakage.attacks._upsampling_generator import GeneratorSize, UpsamplingGenerator
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
 from leakage.engine.discrepancy import goal_of

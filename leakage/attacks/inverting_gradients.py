@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, Prior, replays
+from leakage.attacks._adam import COMBINE, SCHEDULES, Descent, replays
 from leakage.attacks._examples import with_examples
 from leakage.attacks._labels import labels_of
+from leakage.attacks._objective import Prior
 from leakage.attacks._polish import polished
 from leakage.engine.core import Attack, Observation, Snapshot, choice, flag, param
 from leakage.engine.discrepancy import Goal, floors_of, goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, importance, start, total_variation
+from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, Smoothness, importance, start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +128,7 @@ class InvertingGradients(Attack):
         return goal_of(seen, self.distance, importance(seen.as_gradient(), self.layers, self.layer_weights))
 
     def _prior(self) -> Prior | None:
-        return (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
+        return Smoothness(self.tv_weight) if self.tv_weight else None
 
     def _polished(self, seen: Observation, answer: Snapshot, rng: torch.Generator) -> Iterator[Snapshot]:
         """Improve the answer by L-BFGS, with at most `polish` steps in each search (`_polish.polished`)."""

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from leakage.attacks._adam import Descent, Unknowns, replays
+from leakage.attacks._adam import Descent, replays
 from leakage.attacks._labels import labels_of
+from leakage.attacks._objective import Unknowns
 from leakage.engine.core import Attack, Observation, Snapshot, choice, param
 from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field

@@ -14,7 +14,7 @@ from leakage.engine.client import gradient_client
 from leakage.engine.core import Attack, Observation, Params, Snapshot, flag, param
 from leakage.engine.discrepancy import goal_of
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import start, total_variation
+from leakage.engine.matching import Smoothness, start
 from leakage.engine.tensor_names import OF
 
 LOOKS = 4  # how often the path of alpha is drawn, the last time at the end
@@ -79,7 +79,7 @@ class SME(Attack):
         z, begin_note = with_examples(seen, start("normal", seen, rng).unsqueeze(0), labels)
         note |= begin_note | goal.note
         drawn = {*(self.steps * look // LOOKS for look in range(1, LOOKS)), self.steps + 1}  # lengths of the path at which it is drawn
-        prior = (lambda z: self.tv_weight * total_variation(z)) if self.tv_weight else None
+        prior = Smoothness(self.tv_weight) if self.tv_weight else None
         for now in descent.minimize(with_alpha, z, labels, matched, prior, note=note, rng=rng):
             if len(path) % ELECT == 1 or len(path) in drawn:  # reading a number waits for the device
                 note = {**note, "alpha": float(path[-1].mean())}

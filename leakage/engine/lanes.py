@@ -1,12 +1,14 @@
 """The gradients of several attackers' guesses for one model, computed together."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
+from leakage.engine.matching import Distance, WholeDistance
 
 
 def join_gradients(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
@@ -31,15 +33,67 @@ def join_gradients(seen: Sequence[Observation], labels: Tensor) -> Callable[[Ten
 
     def replay(x: Tensor) -> list[Params]:
         gradients, _ = client(weights, x.transpose(0, 1), labels, {})
-        lanes = zip(*(value.split(1) for value in gradients.values()), strict=True)
         return [
-            observation.replay.to_gradient(_replayed(observation, dict(zip(gradients, lane, strict=True))))
-            for observation, lane in zip(seen, lanes, strict=True)
+            observation.replay.to_gradient(_replayed(observation, lane)) for observation, lane in zip(seen, _split(gradients), strict=True)
         ]
 
     return replay
 
 
+def _split(gradients: Params) -> list[Params]:
+    """Return the gradients of each guess, with 1 in front of every shape."""
+    lanes = zip(*(value.split(1) for value in gradients.values()), strict=True)
+    return [dict(zip(gradients, lane, strict=True)) for lane in lanes]
+
+
 def _replayed(seen: Observation, gradients: Params) -> Params:
     assert seen.replay.from_gradients is not None
     return seen.replay.from_gradients(gradients)
+
+
+@dataclass(frozen=True, eq=False)
+class MatchedUpdate:
+    """The distances of S guesses from the updates that arrived: from one update, or from one update for each guess.
+
+    Args:
+        seen: the observation, or S observations of one model
+        match: the distance from each observation's update
+        labels: the labels (S, B), or probabilities (S, B, K), of the guesses
+        replay: guesses (S, B, C, H, W) -> each observation's gradients, differentiable in the guesses
+    """
+
+    seen: Sequence[Observation]
+    match: Sequence[Distance]
+    labels: Tensor
+    replay: Callable[[Tensor], Sequence[Params]]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return the distances (S,) of guesses x (S, B, C, H, W)."""
+        return torch.cat([distance(update) for distance, update in zip(self.match, self.replay(x), strict=True)])
+
+    def slope(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return the distances (S,) and their derivatives by the guesses x (S, B, C, H, W), by formula; None where autograd has to."""
+        if any(observation.replay.from_gradients is None for observation in self.seen):
+            return None
+        passed = self.seen[0].replay.by_formula(x, self.labels)
+        if passed is None:
+            return None
+        if len(self.seen) == 1:
+            distances, v = _distances(self.seen[0], self.match[0], passed.gradient)
+        else:
+            each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(passed.gradient), strict=True)]
+            distances = torch.cat([one for one, _ in each])
+            v = {name: torch.cat([slopes[name] for _, slopes in each]) for name in passed.gradient}
+        return distances, passed.slope(v)[0].view_as(x)
+
+
+def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:
+    """Return the distances (S,) of gradients (S, ...) from the update that arrived, and their derivatives by the gradients."""
+    leaves = {name: value.detach().requires_grad_() for name, value in gradient.items()}
+    with torch.enable_grad():
+        update = seen.replay.to_gradient(_replayed(seen, leaves))
+        if isinstance(match, WholeDistance) and all(update.get(name) is leaf for name, leaf in leaves.items()):
+            return match.slope(gradient)
+        distances = match(update)
+        slopes = torch.autograd.grad(distances.sum(), list(leaves.values()), materialize_grads=True)
+    return distances.detach(), dict(zip(leaves, slopes, strict=True))

@@ -6,6 +6,7 @@ result is (S,).
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,35 @@ WEIGHTS = ("equal", "linear", "exponential")
 STARTS = ("normal", "uniform", "grey", "tiles")
 TILE = 4  # pixels of a side of a tile
 NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # piecewise linear: second derivatives are zero or undefined
+
+
+@dataclass(frozen=True, eq=False)
+class WholeDistance:
+    """A distance of S gradients that is one formula over all their entries (S, P), with its derivative.
+
+    Args:
+        shapes: the shape of each tensor that is compared, by parameter
+        measure: entries (S, P) -> distances (S,)
+        measure_slope: entries (S, P) -> distances (S,), and the derivative of each by its entries (S, P)
+    """
+
+    shapes: Mapping[str, torch.Size]
+    measure: Callable[[Tensor], Tensor]
+    measure_slope: Callable[[Tensor], tuple[Tensor, Tensor]]
+
+    def __call__(self, update: Params) -> Tensor:
+        return self.measure(self._entries(update))
+
+    def slope(self, update: Params) -> tuple[Tensor, Params]:
+        """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
+        distances, slopes = self.measure_slope(self._entries(update))
+        parts = slopes.split([shape.numel() for shape in self.shapes.values()], 1)
+        compared = {name: part.view(len(part), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        slope = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
+        return distances, slope
+
+    def _entries(self, update: Params) -> Tensor:
+        return flatten_lanes({name: update[name] for name in self.shapes})
 
 
 def flatten(update: Params) -> Tensor:
@@ -94,10 +124,23 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     def absolute(flat: Tensor) -> Tensor:
         return ((flat - wanted).abs() * scale).sum(1)
 
-    whole = {"cosine": cosine, "squared": squared, "absolute": absolute}
+    def cosine_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+        norm, along = flat.norm(dim=1) if equal else (flat.square() * scale).sum(1).sqrt(), flat @ unit
+        slope = flat * (along / norm**3).unsqueeze(1)
+        return 1 - along / norm, (slope if equal else slope * scale).addcdiv_(unit.expand_as(flat), norm.unsqueeze(1), value=-1)
+
+    def squared_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+        gap = flat - wanted
+        weighted = gap if equal else gap * scale
+        return (gap * weighted).sum(1), 2 * weighted
+
+    def absolute_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+        gap = flat - wanted
+        return (gap.abs() * scale).sum(1), gap.sign() * scale
+
+    whole = {"cosine": (cosine, cosine_slope), "squared": (squared, squared_slope), "absolute": (absolute, absolute_slope)}
     if kind in whole:
-        measure = whole[kind]
-        return lambda update: measure(flatten_lanes({name: update[name] for name in kept}))
+        return WholeDistance({name: value.shape for name, value in kept.items()}, *whole[kind])
 
     def per_layer(update: Params) -> Tensor:
         parts = []
@@ -111,6 +154,26 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
         return torch.stack(parts).sum(0)
 
     return per_layer
+
+
+@dataclass(frozen=True)
+class Smoothness:
+    """The prior `weight` times the total variation, (S,) of S guesses (S, B, C, H, W), with its derivative."""
+
+    weight: float
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.weight * total_variation(x)
+
+    def slope(self, x: Tensor) -> Tensor:
+        """Return the derivative by the guesses, of their shape."""
+        across, down = (x[..., 1:] - x[..., :-1]).sign_(), (x[..., 1:, :] - x[..., :-1, :]).sign_()
+        slope = torch.zeros_like(x)
+        for signs, before, after in ((across, slope[..., :-1], slope[..., 1:]), (down, slope[..., :-1, :], slope[..., 1:, :])):
+            share = self.weight / max(signs[0].numel(), 1)
+            after.add_(signs, alpha=share)
+            before.sub_(signs, alpha=share)
+        return slope
 
 
 def total_variation(x: Tensor) -> Tensor:
