@@ -11,6 +11,7 @@ from platformdirs import user_data_dir
 PACKAGE = Path(__file__).resolve().parent
 SITE = PACKAGE / "_site"  # in a wheel, the files that a checkout has beside the package: app.py, pages, assets, .streamlit
 MACHINE = Path("/")  # the folder with proc and sys, in which Linux says what a container may use
+STEPS = FORMULA, AUTOGRAD = "formula", "autograd"  # how an attack's step differentiates the gradient of a guess
 MEMORY_FRACTION = 0.7  # of the memory, for all slots together
 INSTALLED = SITE.is_dir()
 ROOT = SITE if INSTALLED else PACKAGE.parent
@@ -35,6 +36,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
     connections: int = 512  # LEAKAGE_CONNECTIONS: connections that one address may have open at a time; a named proxy may have any number
+    step: str = FORMULA  # LEAKAGE_STEP: autograd: it differentiates gradients, as for the recordings; default: a formula, if there is one
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
@@ -78,6 +80,9 @@ def settings() -> Settings:
     cluster = os.environ.get("LEAKAGE_RAY", "")
     if cluster not in ("", "auto") and not cluster.startswith("ray://"):
         raise ValueError(f"LEAKAGE_RAY must be auto (a cluster that this machine belongs to) or ray://host:10001, got {cluster!r}.")
+    step = os.environ.get("LEAKAGE_STEP") or FORMULA
+    if step not in STEPS:
+        raise ValueError(f"LEAKAGE_STEP must be {' or '.join(STEPS)}, got {step!r}.")
     slots = max(1, number("LEAKAGE_SLOTS", min(4, cores())))
     return Settings(
         home=Path(os.environ.get("LEAKAGE_HOME") or default_home()).resolve(),
@@ -95,6 +100,7 @@ def settings() -> Settings:
         allowed_hosts=names("LEAKAGE_ALLOWED_HOSTS"),
         proxies=names("LEAKAGE_PROXIES"),
         connections=max(1, number("LEAKAGE_CONNECTIONS", Settings.connections)),
+        step=step,
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )
 

@@ -120,7 +120,7 @@ class RunEnvironment(EventPart):
     device: str
     """The device that computes the run, in words."""
     versions: dict[str, str]
-    """The version of every package that the result depends on."""
+    """What the last digits of the result depend on: the version of each package, and how the gradient of a guess is differentiated."""
     estimate: Maybe = None
     """The estimated duration in seconds, made before the run began."""
 

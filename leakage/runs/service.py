@@ -37,7 +37,7 @@ from leakage.runs.salvage import open_store
 from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.runs.upload_limits import check_room
-from leakage.settings import Settings, settings
+from leakage.settings import FORMULA, Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.catalog import Catalog
@@ -162,7 +162,11 @@ class Service:
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue each request, or share an equal run; return the ids of all runs."""
         code, best = self.ready().version, self.store.note(DEVICE) or CPU
-        versions = [on_device(code + request.also, CPU if type(request.task) in MEASURED else best) for request in requests]
+        step = "" if self.config.step == FORMULA else f" by {self.config.step}"  # it has other last digits
+        versions = [
+            on_device(code + request.also + step * isinstance(request.task, Experiment), CPU if type(request.task) in MEASURED else best)
+            for request in requests
+        ]
         runs = [(self._row(request, owner, version, group), request.files) for request, version in zip(requests, versions, strict=True)]
         with in_words(self.store, self.config):
             return self.store.ask(runs, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.data.checkpoints import find, verified
+from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.engine.chain import TwoClasses
 from leakage.engine.core import Observation
 from leakage.engine.devices import best_device, device_for
@@ -23,6 +24,7 @@ from leakage.evaluation.play import PER_SECOND, PreparedAttack, Private, prepare
 from leakage.evaluation.play import play as play_prepared
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
+from leakage.settings import FORMULA, settings
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.class_examples import with_examples
 from leakage.workers.generator_adapter import with_generator
@@ -69,6 +71,7 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
         model.add_module("two", TwoClasses(experiment.loss))  # our models are sequences
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
+    set_capabilities(model, replace(capabilities_of(model), formula=settings().step == FORMULA))
     return model
 
 

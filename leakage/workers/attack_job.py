@@ -34,7 +34,7 @@ from leakage.runs.event_parts import (
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent
 from leakage.runs.meta_parts import AttackerKnowledge, AttackMethod, Judging, PrivateBatch, RunEnvironment, UpdateFacts
 from leakage.runs.store import Run
-from leakage.settings import cores, settings
+from leakage.settings import AUTOGRAD, FORMULA, cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import batchable, prepare
 from leakage.workers.check_facts import check_facts, refusal
@@ -209,6 +209,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
     versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
+    versions["derivatives by"] = FORMULA if prepared.seen.replay.has_formula() else AUTOGRAD
     return MetaEvent(
         truth=PrivateBatch(
             batch=len(experiment.pictures),

@@ -25,7 +25,7 @@ from leakage.runs.event_parts import Ending
 from leakage.runs.events import AttackEnd, FrameEvent, MetaEvent, NoteEvent, RunEvent
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
-from leakage.settings import settings
+from leakage.settings import AUTOGRAD, settings
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, parse
 from leakage.workers import plugin_catalog
@@ -84,11 +84,12 @@ def play_refused(experiment: Experiment) -> Ending:
 
 
 def pool(jobs: int) -> ProcessPoolExecutor:
-    """Return a pool of `jobs` processes with one core each, so that a recording takes the same steps on any machine."""
-    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_take_one_core)
+    """Return a pool of `jobs` processes with one core each and no formulas, so that a recording takes the same steps on any machine."""
+    return ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), initializer=_settle)
 
 
-def _take_one_core() -> None:
+def _settle() -> None:
+    os.environ["LEAKAGE_STEP"] = AUTOGRAD
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {cores[os.getpid() % len(cores)]})
