@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 TINY = 1e-300
+AT_ONCE = 2**22  # products of probabilities that are computed at once, in 32 MB
 
 
 def count_probabilities(expected: Tensor, variance: Tensor, batch_size: int, weakened: float = 1.0) -> Tensor:
@@ -104,7 +105,11 @@ def _sums_without_each(counts: Tensor) -> Tensor:
 def _added(first: Tensor, second: Tensor) -> Tensor:
     """Return the distribution of the sum of two independent counts, given both distributions (..., B + 1); cut off at B and normalized."""
     size = first.shape[-1]
-    total = torch.zeros_like(first)
-    for number in range(size):
-        total[..., number:] += first[..., number : number + 1] * second[..., : size - number]
+    if first.numel() * size <= AT_ONCE:
+        shifted = F.pad(first, (size - 1, 0)).unfold(-1, size, 1)  # in row k: first[k - B], ..., first[k]
+        total = (shifted @ second.flip(-1).unsqueeze(-1)).squeeze(-1)
+    else:
+        total = torch.zeros_like(first)
+        for number in range(size):
+            total[..., number:] += first[..., number : number + 1] * second[..., : size - number]
     return total / total.sum(-1, keepdim=True).clamp(min=TINY)
