@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from leakage.engine.capabilities import capabilities_of
-from leakage.engine.core import Client, ClientState, Params, Update
-from leakage.engine.formula import Pass
+from leakage.engine.core import Client, ClientState, Followed, Params, Update
 from leakage.engine.losses import CustomLoss, batch_loss, client_loss
 from leakage.engine.model_formula import ModelFormula
 from leakage.engine.stateless import StatelessModel
@@ -110,15 +109,15 @@ class Gradient:
         repeated = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
         return self.lanes(repeated, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
-    def by_formula(self, weights: Params, x: Tensor, y: Tensor) -> Pass | None:
-        """Return the gradients of S guesses with their derivatives; None where autograd has to compute these.
+    def by_formula(self, weights: Params, x: Tensor, y: Tensor) -> Followed | None:
+        """Return the gradients of S guesses, and the function for their derivatives; None where autograd has to compute these.
 
         Args:
             weights: by parameter; all guesses share them.
             x: pictures (S, B, C, H, W).
             y: labels (S, B), or probabilities (S, B, K).
         """
-        return self._formula.passed(weights, x, y) if self._formula else None
+        return self._formula.followed(weights, x, y) if self._formula else None
 
     def has_formula(self, image_shape: tuple[int, int, int]) -> bool:
         """Return whether `by_formula` gives the derivatives for pictures (C, H, W)."""

@@ -86,9 +86,9 @@ class Entrance:
 
 
 class Pass:
-    """The computation of the gradients of S guesses of B pictures, N = S B; `slope` continues it.
+    """The computation for S guesses of B pictures, N = S B: the logits, then `gradients`, then `slope`.
 
-    gradient  dL/dw by parameter, (S, ...): L is the mean cross-entropy of a guess's pictures
+    It does not keep the gradients: a graph of autograd that they belong to would keep itself alive.
     """
 
     def __init__(self, formula: "Formula", folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int) -> None:
@@ -99,7 +99,11 @@ class Pass:
             self.calls.append(WeightedCall(entered, node.layer, at, lanes) if node.layer and at else _called(node, entered))
             values.append(self.calls[-1].z)
         self.p = values[-1].softmax(1)
-        self.total = y.sum(1, keepdim=True) if y.is_floating_point() else None  # of a picture's probabilities; None: 1
+        self.y, self.total = y, y.sum(1, keepdim=True) if y.is_floating_point() else None  # of a picture's probabilities; None: 1
+
+    def gradients(self) -> Params:
+        """Return dL/dw of each guess by parameter, (S, ...), where L is the mean cross-entropy of its pictures."""
+        formula, y = self.formula, self.y
         d = self.p.scatter_add(1, y.unsqueeze(1), -torch.ones_like(self.p[:, :1])) if self.total is None else self.p * self.total - y
         gradient = Params()
 
@@ -112,14 +116,10 @@ class Pass:
             return back
 
         self._walk(d / self.count, backward)
-        self.gradient = {name: gradient[name] for name in formula.names}
+        return {name: gradient[name] for name in formula.names}
 
-    def slope(self, v: Params, *, labels: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Return the derivatives of sum <v, gradient> by the pictures (N, C, H, W) and, where `labels`, by probabilities y (N, K)."""
-        with torch.no_grad():
-            return self._slope(v, labels=labels)
-
-    def _slope(self, v: Params, *, labels: bool) -> tuple[Tensor, Tensor | None]:
+    def slope(self, v: Params) -> tuple[Tensor, Tensor]:
+        """Return the derivatives of sum <v, gradients> by the pictures (N, C, H, W) and by their probabilities y (N, K)."""
         formula, r = self.formula, list[Tensor | None]([None])
         for node, call in zip(formula.nodes, self.calls, strict=True):
             entered = r[node.inputs[0]]
@@ -140,7 +140,7 @@ class Pass:
 
         x = self._walk(rd / self.count, backward_along)
         assert x is not None
-        return formula.entrance.leave(x, self.x_shape), -logits / self.count if labels else None
+        return formula.entrance.leave(x, self.x_shape), -logits / self.count
 
     def _walk(self, d: Tensor, back: Callable[[int, Tensor], Tensor | None]) -> Tensor | None:
         """Go back from the logits to the first layer's input, and return the derivative by it; None where `back` did not reach it.
@@ -189,7 +189,7 @@ class Formula:
             return [node.layer.fold(weights) if node.layer else None for node in self.nodes]
 
     def __call__(self, folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int = 1) -> Pass:
-        """Compute the gradients of S guesses; the pictures of a guess are side by side.
+        """Compute the logits of S guesses; the pictures of a guess are side by side. Call it, and what it returns, without autograd.
 
         Args:
             folded: the weights (`fold`).
@@ -197,8 +197,7 @@ class Formula:
             y: labels (N,), or probabilities (N, K).
             lanes: S.
         """
-        with torch.no_grad():
-            return Pass(self, folded, x, y, lanes)
+        return Pass(self, folded, x, y, lanes)
 
 
 def _called(node: Node, x: Tensor) -> Call:
@@ -298,11 +297,9 @@ class GradientByFormula(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, formula: Formula, folded: Sequence[Affine | None], lanes: int, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         ctx.passed = formula(folded, x, y, lanes)
-        ctx.labels = y.requires_grad
-        return tuple(ctx.passed.gradient.values())
+        return tuple(ctx.passed.gradients().values())
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *v: Tensor) -> tuple[Tensor | None, ...]:
-        x, y = ctx.passed.slope(dict(zip(ctx.passed.gradient, v, strict=True)), labels=ctx.labels)
-        return None, None, None, x, y
+        return None, None, None, *ctx.passed.slope(dict(zip(ctx.passed.formula.names, v, strict=True)))

@@ -75,16 +75,17 @@ class MatchedUpdate:
         """Return the distances (S,) and their derivatives by the guesses x (S, B, C, H, W), by formula; None where autograd has to."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
-        passed = self.seen[0].replay.by_formula(x, self.labels)
-        if passed is None:
+        followed = self.seen[0].replay.by_formula(x, self.labels)
+        if followed is None:
             return None
+        gradient, slope = followed
         if len(self.seen) == 1:
-            distances, v = _distances(self.seen[0], self.match[0], passed.gradient)
+            distances, v = _distances(self.seen[0], self.match[0], gradient)
         else:
-            each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(passed.gradient), strict=True)]
+            each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(gradient), strict=True)]
             distances = torch.cat([one for one, _ in each])
-            v = {name: torch.cat([slopes[name] for _, slopes in each]) for name in passed.gradient}
-        return distances, passed.slope(v)[0].view_as(x)
+            v = {name: torch.cat([slopes[name] for _, slopes in each]) for name in gradient}
+        return distances, slope(v)
 
 
 def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of
 from leakage.engine.computation import probes
-from leakage.engine.core import Params, generator
+from leakage.engine.core import Followed, Params, generator
 from leakage.engine.derivatives import Affine
-from leakage.engine.formula import Formula, GradientByFormula, NoFormulaError, Pass, formula_of
+from leakage.engine.formula import Formula, GradientByFormula, NoFormulaError, formula_of
 from leakage.engine.losses import client_loss
 from leakage.engine.normalise import InputNormalisation
 from leakage.engine.stateless import StatelessModel
@@ -66,8 +66,8 @@ class ModelFormula:
         gradient = GradientByFormula.apply(formula, self._fold(formula, shared), x.shape[1], pictures, labels)
         return dict(zip(formula.names, gradient, strict=True))
 
-    def passed(self, weights: Params, x: Tensor, y: Tensor) -> Pass | None:
-        """Return the gradients of S guesses with their derivatives; None where autograd has to compute these.
+    def followed(self, weights: Params, x: Tensor, y: Tensor) -> Followed | None:
+        """Return the gradients of S guesses, and the function for their derivatives; None where autograd has to compute these.
 
         Args:
             weights: by parameter.
@@ -77,7 +77,9 @@ class ModelFormula:
         formula = self._formula_for(x[0])
         if formula is None or not self._are_constant(weights):
             return None
-        return formula(self._fold(formula, weights), x.flatten(0, 1), y.flatten(0, 1), len(x))
+        with torch.no_grad():
+            passed = formula(self._fold(formula, weights), x.flatten(0, 1), y.flatten(0, 1), len(x))
+            return passed.gradients(), torch.no_grad()(lambda v: passed.slope(v)[0].view_as(x))
 
     def _are_constant(self, weights: Params) -> bool:
         """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
@@ -112,9 +114,11 @@ class ModelFormula:
             expected = torch.autograd.grad(nn.functional.cross_entropy(logits, y), list(self._parameters.values()), create_graph=True)
             v = [torch.randn(value.shape, generator=generator(0, name)).to(value) for name, value in self._parameters.items()]
             slope = torch.autograd.grad(expected, x, v)[0]
-        passed = formula(formula.fold(self._parameters), x.detach(), y)
-        along, _ = passed.slope({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
-        pairs = [(along, slope), *((passed.gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
+        with torch.no_grad():
+            passed = formula(formula.fold(self._parameters), x, y)
+            gradient = passed.gradients()
+            along, _ = passed.slope({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
+        pairs = [(along, slope), *((gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
         return all(float((found - wanted).norm()) <= AGREEMENT * float(wanted.norm()) for found, wanted in pairs)
 
     def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:

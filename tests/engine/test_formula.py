@@ -1,5 +1,6 @@
 """The gradient by formula and its derivative are those of autograd, for every model, batch and label; elsewhere autograd computes."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from leakage.engine import derivatives, layer_maps
 from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.engine.client import Gradient, use_batch_statistics, weights_of
 from leakage.engine.core import Params, generator
-from leakage.engine.formula import GradientByFormula, NoFormulaError, formula_of
+from leakage.engine.formula import GradientByFormula, NoFormulaError, Pass, formula_of
 from leakage.engine.forward_mode import quiet_forward_mode
 from leakage.spec.catalog import ModelEntry
 from leakage.spec.experiment import Part
@@ -322,3 +323,16 @@ def test_forward_mode_is_left_to_autograd(counted: list[int]) -> None:
     plus, minus = (client(weights_of(model), (x + sign * step).detach(), y, {})[0]["1.bias"] for sign in (1, -1))
     assert torch.allclose(along, (plus - minus) / (2 * step), rtol=1e-6)
     assert not counted
+
+
+def test_nothing_of_a_step_stays_in_memory() -> None:
+    """Without the garbage collector: a graph that held itself would grow by a step's pictures with every step."""
+    model, x, y = small(nn.Tanh()), pictures_of("", 2, 1), labels_of(2, soft=False, seed=1)
+    client = Gradient(model)
+    gc.collect()
+    gc.disable()
+    try:
+        differentiated(lambda x, y: client(weights_of(model), x, y, {})[0], x, y)
+        assert [kept for kept in gc.get_objects() if type(kept) is Pass] == []
+    finally:
+        gc.enable()
