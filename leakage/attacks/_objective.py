@@ -84,7 +84,7 @@ class Objective:
             return None
         with torch.no_grad():
             x = self.pixels(z)
-            found = matched.slope(x)
+            found = matched.slope_by_formula(x)
             if found is None:
                 return None
             match, gradient = found

@@ -71,8 +71,17 @@ class MatchedUpdate:
         """Return the distances (S,) of guesses x (S, B, C, H, W)."""
         return torch.cat([distance(update) for distance, update in zip(self.match, self.replay(x), strict=True)])
 
-    def slope(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return the distances (S,) and their derivatives by the guesses x (S, B, C, H, W), by formula; None where autograd has to."""
+    def slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the distances (S,), and their derivatives by the guesses x (S, B, C, H, W), by formula or by autograd."""
+        found = self.slope_by_formula(x)
+        if found:
+            return found
+        x = x.detach().requires_grad_()
+        distances = self(x)
+        return distances.detach(), torch.autograd.grad(distances.sum(), x)[0]
+
+    def slope_by_formula(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return what `slope` returns, by formula; None where autograd has to compute it."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
         followed = self.seen[0].replay.by_formula(x, self.labels)

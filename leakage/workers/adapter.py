@@ -71,6 +71,11 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
         model.add_module("two", TwoClasses(experiment.loss))  # our models are sequences
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
+    return with_step(model)
+
+
+def with_step(model: nn.Module) -> nn.Module:
+    """Let a formula differentiate the model's gradient, or autograd, as LEAKAGE_STEP says; return the model."""
     set_capabilities(model, replace(capabilities_of(model), formula=settings().step == FORMULA))
     return model
 

@@ -4,12 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from leakage.engine.client import gradient_client, weights_of
-from leakage.engine.core import Model, Observation, Params
+from leakage.attacks._adam import replays
+from leakage.engine.core import Model, Observation
+from leakage.engine.lanes import MatchedUpdate
 from leakage.engine.loading import ids, load
-from leakage.engine.matching import cosine_distance
+from leakage.engine.matching import distance
+from leakage.engine.observe import observe, ready
+from leakage.spec.experiment import Experiment
+from leakage.workers.adapter import federation, with_step
 
 REPEATS, ENOUGH = 3, 0.3  # replays that are timed, and seconds after which no further replay is timed
 LARGE = 50_000_000  # parameters; a larger model is not measured in advance, since it would fill gigabytes of an idle machine
@@ -32,8 +36,8 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
             size = sum(value.numel() for value in plugin.build((3, 32, 32), 10).parameters())
         if size <= LARGE:
             with torch.random.fork_rng(devices=[]):
-                model = plugin.build((3, 32, 32), 10).to(device).eval()
-            yield name, (_replays(model, 1, device), _replays(model, 8, device))
+                model = with_step(plugin.build((3, 32, 32), 10)).to(device)
+            yield name, (_time_model(model, 1, device), _time_model(model, 8, device))
 
 
 def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
@@ -77,29 +81,31 @@ def _clock(device: torch.device) -> Callable[[], float]:
 
 
 def _time_guesses(seen: Observation, count: int, clock: Callable[[], float] = time.perf_counter) -> float:
-    """Return the seconds of computing the gradients for `count` guesses at once, their distance, and the derivative of the distance."""
-    x = torch.rand(seen.batch.shape, device=seen.device, dtype=seen.dtype)
-    replay = seen.gradient if count == 1 else lambda x, y: {n: g[0] for n, g in seen.gradients(x.expand(count, *x.shape), y).items()}
-    return _time_replay(replay, seen.as_gradient(), x, torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device), clock)
+    """Return the seconds of computing the gradients for `count` guesses at once, their distances, and the derivatives of these.
 
-
-def _replays(model: nn.Module, batch: int, device: torch.device) -> float:
-    x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
-    weights, client, y = weights_of(model), gradient_client(model), torch.arange(batch, device=device)
-    return _time_replay(lambda guess, labels: client(weights, guess, labels, {})[0], client(weights, x, y, {})[0], x, y, _clock(device))
-
-
-def _time_replay(
-    replay: Callable[[Tensor, Tensor], Params], update: Params, x: Tensor, y: Tensor, clock: Callable[[], float] = time.perf_counter
-) -> float:
-    """Return the seconds of computing `replay(x, y)`, its distance from `update` and the derivative by x: the shortest of up to REPEATS."""
-    distance, x = cosine_distance(update), x.clone().requires_grad_()
+    It is the shortest of up to REPEATS times.
+    """
+    x = (
+        torch.rand(seen.batch.shape, generator=torch.Generator().manual_seed(0))
+        .to(seen.device, seen.dtype)
+        .expand(count, *seen.batch.shape)
+    )
+    y = torch.zeros(seen.batch.size, dtype=torch.long, device=seen.device)
+    matched = MatchedUpdate([seen], [distance("cosine", seen.as_gradient())], y.expand(count, -1), lambda x: [replays(seen, x, y)])
     times = []
     for _ in range(1 + REPEATS):  # the first is a warm-up
         began = clock()
-        (gradient,) = torch.autograd.grad(distance(replay(x, y)), x)
-        gradient.sum().item()  # wait for the device
+        _, slope = matched.slope(x)
+        slope.sum().item()  # wait for the device
         times.append(clock() - began)
         if sum(times) > ENOUGH:
             break
     return min(times[1:] or times)
+
+
+def _time_model(model: nn.Module, batch: int, device: torch.device) -> float:
+    """Return the seconds of a replay of a client that sends the gradient of `batch` pictures."""
+    x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
+    plain = federation(Experiment())
+    seen = observe(ready(model, plain, x), x, torch.arange(batch, device=device), plain, num_classes=10)
+    return _time_guesses(seen, 1, _clock(device))

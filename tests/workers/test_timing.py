@@ -29,7 +29,7 @@ def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, togeth
         time.sleep(alone if torch.get_num_threads() == 1 else together)
         return seen.replay.single(x, y)
 
-    assert fitting_threads(altered(seen, single=slow), 2) == chosen
+    assert fitting_threads(altered(seen, from_gradients=None, single=slow), 2) == chosen
     assert torch.get_num_threads() == chosen
 
 
@@ -52,7 +52,7 @@ def test_runs_share_a_loop_where_that_is_faster(one: float, four: float, pays: b
         busy(four)
         return seen.replay.several(x, y)
 
-    assert (lanes_cost(altered(seen, single=alone, several=together), 4) < 4) is pays
+    assert (lanes_cost(altered(seen, from_gradients=None, single=alone, several=together), 4) < 4) is pays
 
 
 def test_what_a_machine_does_meanwhile_is_in_no_measure() -> None:
@@ -63,7 +63,7 @@ def test_what_a_machine_does_meanwhile_is_in_no_measure() -> None:
             time.sleep(0.2)
             return super().forward(x.flatten(1))
 
-    assert timing._replays(Waiting(3072, 10), 1, torch.device("cpu")) < 0.1
+    assert timing._time_model(Waiting(3072, 10), 1, torch.device("cpu")) < 0.1
 
 
 @pytest.mark.parametrize(("large", "measured"), [(15_826, ["lenet"]), (15_825, [])])
