@@ -30,7 +30,7 @@ class Unknowns:
     tv_weight: float = 0.0
 
 
-class Value(NamedTuple):
+class ObjectiveValue(NamedTuple):
     """The objective of S guesses at z, with nothing that autograd could follow.
 
     x         the pictures of the guesses in pixels, (S, B, C, H, W)
@@ -68,11 +68,11 @@ class Objective:
         """The function from unknowns z to pictures (S, B, C, H, W) in pixels."""
         return self.unknowns.decode if self.unknowns else to_pixels(self.seen)
 
-    def __call__(self, z: Tensor) -> Value:
+    def __call__(self, z: Tensor) -> ObjectiveValue:
         """Return the objective at z, which requires its gradient."""
         return self._by_formula(z.detach()) or self._by_autograd(z)
 
-    def _by_formula(self, z: Tensor) -> Value | None:
+    def _by_formula(self, z: Tensor) -> ObjectiveValue | None:
         """Return the objective where a formula gives its derivative: z is pictures, there are no latents, and the model is known."""
         matched, prior = self.matched, self.prior
         if (
@@ -84,7 +84,7 @@ class Objective:
             return None
         with torch.no_grad():
             x = self.pixels(z)
-            found = matched.slope_by_formula(x)
+            found = matched.derivative_by_formula(x)
             if found is None:
                 return None
             match, gradient = found
@@ -93,14 +93,14 @@ class Objective:
             if self.floor is not None:
                 gradient = gradient * (match >= self.floor).view(-1, *[1] * (z.dim() - 1))
             if prior:
-                gradient = gradient + prior.slope(z)
-        return Value(x, match, gradient, ())
+                gradient = gradient + prior.derivative(z)
+        return ObjectiveValue(x, match, gradient, ())
 
-    def _by_autograd(self, z: Tensor) -> Value:
+    def _by_autograd(self, z: Tensor) -> ObjectiveValue:
         x = self.pixels(z)
         match = self.matched(x)  # (S,)
         gradient, *latents = torch.autograd.grad(self.loss(z, x, match).sum(), [z, *self.seen.knowledge.latents.values()])
-        return Value(x.detach(), match.detach(), gradient, tuple(latents))
+        return ObjectiveValue(x.detach(), match.detach(), gradient, tuple(latents))
 
     def loss(self, z: Tensor, x: Tensor, match: Tensor) -> Tensor:
         """Return the loss (S,) of each guess: the distance, at least `floor`, and the prior."""

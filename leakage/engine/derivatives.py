@@ -19,7 +19,7 @@ from torch.nn import functional as F
 
 from leakage.engine.chain_layer import ChainLayer
 from leakage.engine.core import Params
-from leakage.engine.layer_maps import Columns, Convolution, Dense, Geometry, Map
+from leakage.engine.layer_maps import Columns, Convolution, FullyConnected, Geometry, Map
 
 aten = torch.ops.aten
 SMALL = 20_000  # a convolution that reads at most this many numbers (with repetitions) of a guess is faster as a matrix product
@@ -99,7 +99,7 @@ class WeightedLayer:
     def map(self, x: Tensor, lanes: int) -> Map:
         """Return the way in which the layer is computed for pictures with the input x (N, ...)."""
         if x.dim() == 2:
-            return Dense(lanes)
+            return FullyConnected(lanes)
         side, stride, padding = self.layer.size, self.layer.stride, self.layer.padding
         height, width = ((length + 2 * padding - side) // stride + 1 for length in x.shape[2:])
         at = Geometry(side, stride, padding, (x.shape[2], x.shape[3]), (height, width))
@@ -107,7 +107,7 @@ class WeightedLayer:
         return Columns(lanes, at) if small else Convolution(lanes, at)
 
 
-class Call:
+class StepCall:
     """One computation of a step, z for x: it keeps what the later parts need. Here z is x in another shape."""
 
     z: Tensor
@@ -128,7 +128,7 @@ class Call:
         return self.backward(rd)
 
 
-class GlobalMeanCall(Call):
+class GlobalMeanCall(StepCall):
     """The mean of every channel, in a given shape."""
 
     def __init__(self, x: Tensor, shape: tuple[int, ...]) -> None:
@@ -142,7 +142,7 @@ class GlobalMeanCall(Call):
         return r.mean((2, 3)).reshape(self.z.shape)
 
 
-class MeanCall(Call):
+class MeanCall(StepCall):
     """The mean of adjacent squares of pixels."""
 
     def __init__(self, x: Tensor, side: int) -> None:
@@ -156,7 +156,7 @@ class MeanCall(Call):
         return F.avg_pool2d(r, self.side)
 
 
-class MaxCall(Call):
+class MaxCall(StepCall):
     """The maxima of windows of pixels."""
 
     def __init__(self, x: Tensor, window: tuple[int, int, int]) -> None:
@@ -173,7 +173,7 @@ class MaxCall(Call):
         return r.flatten(2).gather(2, self.index.flatten(2)).view(self.index.shape)
 
 
-class LinearCall(Call):
+class LinearCall(StepCall):
     """Any linear step without weights; `function` computes it, and autograd its transpose."""
 
     def __init__(self, x: Tensor, function: Callable[[Tensor], Tensor]) -> None:
@@ -188,7 +188,7 @@ class LinearCall(Call):
         return self.function(r)
 
 
-class ReluCall(Call):
+class ReluCall(StepCall):
     """ReLU, or LeakyReLU with a factor for negative numbers: their second derivative is 0."""
 
     def __init__(self, x: Tensor, negative: float) -> None:
@@ -202,7 +202,7 @@ class ReluCall(Call):
         return self.backward(r)
 
 
-class SmoothCall(Call):
+class SmoothCall(StepCall):
     """Sigmoid or tanh, a(x) = z. For sigmoid a' = z (1 - z) and a'' = a' (1 - 2 z); for tanh a' = 1 - z^2 and a'' = -2 z a'."""
 
     def __init__(self, x: Tensor, activation: nn.Module) -> None:
@@ -223,13 +223,13 @@ class SmoothCall(Call):
         return self._times(r)
 
     def backward_along(self, rd: Tensor) -> Tensor:
-        """a'' R x d + a' R d, with a'' = a' times a factor."""
+        """Return R dL/dx = a'' R x d + a' R d, where a'' = a' times a factor."""
         if self.logistic:
             return self._times(torch.addcmul(rd, self.r * self.d, 1 - 2 * self.z))
         return self._times(torch.addcmul(rd, self.r * self.d, self.z, value=-2))
 
 
-class WeightedCall(Call):
+class WeightedCall(StepCall):
     """A linear layer or a convolution, z = W x + b."""
 
     def __init__(self, x: Tensor, layer: WeightedLayer, at: Affine, lanes: int) -> None:

@@ -6,34 +6,17 @@ both again along v compute it (`derivatives`). Autograd differentiates its own b
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from leakage.engine.computation import Computation, Step, computation, probes
 from leakage.engine.core import Params
-from leakage.engine.derivatives import (
-    Affine,
-    Call,
-    GlobalMeanCall,
-    LinearCall,
-    MaxCall,
-    MeanCall,
-    ReluCall,
-    SmoothCall,
-    WeightedCall,
-    WeightedLayer,
-)
-from leakage.engine.known_steps import ADDS, activation_of, first_input, linear_function, linear_layer, max_pool, mean_of, norm_of
-from leakage.engine.pixel_map import PixelMap, pixel_map
-
-
-class NoFormulaError(ValueError):
-    """The gradient of the network has no formula here; the message names the step that is not known."""
+from leakage.engine.derivatives import Affine, StepCall, WeightedCall, WeightedLayer
+from leakage.engine.pixel_map import PixelMap
 
 
 @dataclass(frozen=True)
@@ -47,7 +30,7 @@ class Node:
     """
 
     inputs: tuple[int, ...]
-    call: Callable[[Tensor], Call] | None = None
+    call: Callable[[Tensor], StepCall] | None = None
     layer: WeightedLayer | None = None
 
 
@@ -86,14 +69,14 @@ class Entrance:
 
 
 class Pass:
-    """The computation for S guesses of B pictures, N = S B: the logits, then `gradients`, then `slope`.
+    """The computation for S guesses of B pictures, N = S B: the logits, then `gradients`, then `derivative`.
 
     It does not keep the gradients: a graph of autograd that they belong to would keep itself alive.
     """
 
     def __init__(self, formula: "Formula", folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int) -> None:
         self.formula, self.x_shape, self.count = formula, x.shape, len(x) // lanes
-        values, self.calls = [formula.entrance.enter(x)], list[Call]()
+        values, self.calls = [formula.entrance.enter(x)], list[StepCall]()
         for node, at in zip(formula.nodes, folded, strict=True):
             entered = values[node.inputs[0]] if len(node.inputs) == 1 else values[node.inputs[0]] + values[node.inputs[1]]
             self.calls.append(WeightedCall(entered, node.layer, at, lanes) if node.layer and at else _called(node, entered))
@@ -118,7 +101,7 @@ class Pass:
         self._walk(d / self.count, backward)
         return {name: gradient[name] for name in formula.names}
 
-    def slope(self, v: Params) -> tuple[Tensor, Tensor]:
+    def derivative(self, v: Params) -> tuple[Tensor, Tensor]:
         """Return the derivatives of sum <v, gradients> by the pictures (N, C, H, W) and by their probabilities y (N, K)."""
         formula, r = self.formula, list[Tensor | None]([None])
         for node, call in zip(formula.nodes, self.calls, strict=True):
@@ -189,7 +172,7 @@ class Formula:
             return [node.layer.fold(weights) if node.layer else None for node in self.nodes]
 
     def __call__(self, folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int = 1) -> Pass:
-        """Compute the logits of S guesses; the pictures of a guess are side by side. Call it, and what it returns, without autograd.
+        """Compute the logits of S guesses; the pictures of a guess are side by side. StepCall it, and what it returns, without autograd.
 
         Args:
             folded: the weights (`fold`).
@@ -200,7 +183,7 @@ class Formula:
         return Pass(self, folded, x, y, lanes)
 
 
-def _called(node: Node, x: Tensor) -> Call:
+def _called(node: Node, x: Tensor) -> StepCall:
     assert node.call
     return node.call(x)
 
@@ -208,87 +191,6 @@ def _called(node: Node, x: Tensor) -> Call:
 def _added(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """Return the sum of two derivatives, of which None is 0."""
     return second if first is None else first if second is None else first + second
-
-
-def formula_of(model: nn.Module, image_shape: tuple[int, int, int]) -> Formula:
-    """Return the formula of a model's gradient, read from its forward pass on random pictures.
-
-    Args:
-        model: the network, with its weights.
-        image_shape: (C, H, W) of a picture.
-
-    Raises:
-        NoFormulaError: naming the first step that is not known.
-    """
-    like = next(model.parameters())
-    try:
-        recorded = computation(model, probes(image_shape, like))
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        raise NoFormulaError("a forward pass for random pictures") from error
-    first = first_input(recorded)
-    pixels = pixel_map(model, first, image_shape)
-    if pixels is None:
-        raise NoFormulaError(recorded.steps[0].title if recorded.steps else "nothing that computes with the pictures")
-    nodes = _read(model, recorded, first)
-    names = [name for node in nodes if node.layer for name in node.layer.names]
-    own = {name: value for name, value in model.named_parameters(remove_duplicate=False)}
-    if sorted(names) != sorted(own) or not all(value.requires_grad for value in own.values()):
-        raise NoFormulaError(next((name for name in own if names.count(name) != 1), "a frozen parameter"))
-    entrance = Entrance.of(pixels, tuple(recorded.value(first).shape[1:]), like)
-    return Formula(entrance, tuple(nodes), tuple(own))
-
-
-def _read(model: nn.Module, recorded: Computation, first: int) -> list[Node]:
-    """Return the nodes from value `first` of a forward pass to the logits. Raises NoFormulaError."""
-    nodes, numbers = list[Node](), {first: 0}  # number in the forward pass -> number of the node
-    for number in range(first + 1, recorded.last + 1):
-        step = recorded.steps[number - 1]
-        if not step.inputs or not all(entered in numbers for entered in step.inputs):
-            raise NoFormulaError(step.title)
-        norm, before = norm_of(model, step), numbers[step.inputs[0]]
-        if norm:
-            layer = nodes[before - 1].layer if before else None
-            if not layer or layer.layer.norm or not layer.layer.is_convolution or recorded.readers(step.inputs[0]) != [number]:
-                raise NoFormulaError(step.title)
-            nodes[before - 1] = Node(nodes[before - 1].inputs, layer=WeightedLayer(replace(layer.layer, norm=norm), layer.biased))
-            numbers[number] = before
-        else:
-            node = _node(model, step, [recorded.value(entered) for entered in step.inputs])
-            nodes.append(replace(node, inputs=tuple(numbers[entered] for entered in step.inputs)))
-            numbers[number] = len(nodes)
-    if numbers.get(recorded.last) != len(nodes) or not nodes:
-        raise NoFormulaError("steps behind the logits")
-    return nodes
-
-
-def _node(model: nn.Module, step: Step, entered: Sequence[Tensor]) -> Node:
-    """Return the node of a step with these inputs, still without their numbers. Raises NoFormulaError."""
-    shape, x = tuple(step.value.shape[1:]), entered[0]
-    if len(entered) == 2 and step.function in ADDS and _same(entered[0] + entered[1], step.value):
-        return Node((), partial(Call, shape=shape))
-    if len(entered) != 1 or step.value.shape[:1] != x.shape[:1]:
-        raise NoFormulaError(step.title)
-    if layer := linear_layer(model, step, tuple(x.shape[1:])):
-        return Node((), layer=WeightedLayer(layer, layer.module.bias is not None))
-    if mean := mean_of(step, tuple(x.shape[1:])):
-        pool = isinstance(mean.module, nn.AvgPool2d)
-        return Node((), partial(MeanCall, side=mean.size) if pool else partial(GlobalMeanCall, shape=shape))
-    if window := max_pool(step):
-        return Node((), partial(MaxCall, window=window))
-    activation = activation_of(step, x)
-    if isinstance(activation, nn.Identity):
-        return Node((), partial(Call, shape=shape))
-    if isinstance(activation, nn.ReLU | nn.LeakyReLU):
-        return Node((), partial(ReluCall, negative=getattr(activation, "negative_slope", 0.0)))
-    if activation is not None:
-        return Node((), partial(SmoothCall, activation=activation))
-    if function := linear_function(step, x):
-        return Node((), partial(LinearCall, function=function))
-    raise NoFormulaError(step.title)
-
-
-def _same(first: Tensor, second: Tensor) -> bool:
-    return first.shape == second.shape and torch.allclose(first, second)
 
 
 class GradientByFormula(torch.autograd.Function):
@@ -302,4 +204,4 @@ class GradientByFormula(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *v: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *ctx.passed.slope(dict(zip(ctx.passed.formula.names, v, strict=True)))
+        return None, None, None, *ctx.passed.derivative(dict(zip(ctx.passed.formula.names, v, strict=True)))

@@ -71,30 +71,30 @@ class MatchedUpdate:
         """Return the distances (S,) of guesses x (S, B, C, H, W)."""
         return torch.cat([distance(update) for distance, update in zip(self.match, self.replay(x), strict=True)])
 
-    def slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def derivative(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return the distances (S,), and their derivatives by the guesses x (S, B, C, H, W), by formula or by autograd."""
-        found = self.slope_by_formula(x)
+        found = self.derivative_by_formula(x)
         if found:
             return found
         x = x.detach().requires_grad_()
         distances = self(x)
         return distances.detach(), torch.autograd.grad(distances.sum(), x)[0]
 
-    def slope_by_formula(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return what `slope` returns, by formula; None where autograd has to compute it."""
+    def derivative_by_formula(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return what `derivative` returns, by formula; None where autograd has to compute it."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
         followed = self.seen[0].replay.by_formula(x, self.labels)
         if followed is None:
             return None
-        gradient, slope = followed
+        gradient, derivative = followed
         if len(self.seen) == 1:
             distances, v = _distances(self.seen[0], self.match[0], gradient)
         else:
             each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(gradient), strict=True)]
             distances = torch.cat([one for one, _ in each])
-            v = {name: torch.cat([slopes[name] for _, slopes in each]) for name in gradient}
-        return distances, slope(v)
+            v = {name: torch.cat([derivatives[name] for _, derivatives in each]) for name in gradient}
+        return distances, derivative(v)
 
 
 def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:
@@ -103,7 +103,7 @@ def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Te
     with torch.enable_grad():
         update = seen.replay.to_gradient(_replayed(seen, leaves))
         if isinstance(match, WholeDistance) and all(update.get(name) is leaf for name, leaf in leaves.items()):
-            return match.slope(gradient)
+            return match.derivative(gradient)
         distances = match(update)
-        slopes = torch.autograd.grad(distances.sum(), list(leaves.values()), materialize_grads=True)
-    return distances.detach(), dict(zip(leaves, slopes, strict=True))
+        derivatives = torch.autograd.grad(distances.sum(), list(leaves.values()), materialize_grads=True)
+    return distances.detach(), dict(zip(leaves, derivatives, strict=True))

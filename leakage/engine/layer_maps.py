@@ -20,7 +20,7 @@ aten = torch.ops.aten
 
 
 @dataclass(frozen=True)
-class Dense:
+class FullyConnected:
     """A linear layer: x (N, n), W (m, n), z (N, m)."""
 
     lanes: int
@@ -109,12 +109,12 @@ class Columns:
         return x
 
     def _by_lane(self, values: Tensor) -> Tensor:
-        """(N, I, P) -> (S, I, B P): the positions of a guess's pictures in a row."""
+        """Return values (N, I, P) as (S, I, B P), with the positions of a guess's pictures in a row."""
         each = values.shape[0] // self.lanes
         return values if each == 1 else values.view(self.lanes, each, *values.shape[1:]).transpose(1, 2).flatten(2)
 
     def _by_picture(self, values: Tensor, pictures: int) -> Tensor:
-        """(S, ...) -> (N, ...): what a guess has, for each of its pictures."""
+        """Return what each guess has, (S, ...), for each of its pictures, (N, ...)."""
         return values if pictures == self.lanes else values.repeat_interleave(pictures // self.lanes, 0)
 
 
@@ -174,4 +174,4 @@ class Convolution:
         return aten.convolution_backward(d, x, weight, [d.shape[1]], stride, padding, (1, 1), False, (0, 0), 1, wanted)
 
 
-Map = Dense | Columns | Convolution
+Map = FullyConnected | Columns | Convolution

@@ -31,23 +31,23 @@ class WholeDistance:
     Args:
         shapes: the shape of each tensor that is compared, by parameter
         measure: entries (S, P) -> distances (S,)
-        measure_slope: entries (S, P) -> distances (S,), and the derivative of each by its entries (S, P)
+        with_derivative: entries (S, P) -> distances (S,), and the derivative of each by its entries (S, P)
     """
 
     shapes: Mapping[str, torch.Size]
     measure: Callable[[Tensor], Tensor]
-    measure_slope: Callable[[Tensor], tuple[Tensor, Tensor]]
+    with_derivative: Callable[[Tensor], tuple[Tensor, Tensor]]
 
     def __call__(self, update: Params) -> Tensor:
         return self.measure(self._entries(update))
 
-    def slope(self, update: Params) -> tuple[Tensor, Params]:
+    def derivative(self, update: Params) -> tuple[Tensor, Params]:
         """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
-        distances, slopes = self.measure_slope(self._entries(update))
-        parts = slopes.split([shape.numel() for shape in self.shapes.values()], 1)
+        distances, derivatives = self.with_derivative(self._entries(update))
+        parts = derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
         compared = {name: part.view(len(part), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        slope = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
-        return distances, slope
+        derivative = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
+        return distances, derivative
 
     def _entries(self, update: Params) -> Tensor:
         return flatten_lanes({name: update[name] for name in self.shapes})
@@ -124,21 +124,21 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     def absolute(flat: Tensor) -> Tensor:
         return ((flat - wanted).abs() * scale).sum(1)
 
-    def cosine_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+    def cosine_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
         norm, along = flat.norm(dim=1) if equal else (flat.square() * scale).sum(1).sqrt(), flat @ unit
-        slope = flat * (along / norm**3).unsqueeze(1)
-        return 1 - along / norm, (slope if equal else slope * scale).addcdiv_(unit.expand_as(flat), norm.unsqueeze(1), value=-1)
+        derivative = flat * (along / norm**3).unsqueeze(1)
+        return 1 - along / norm, (derivative if equal else derivative * scale).addcdiv_(unit.expand_as(flat), norm.unsqueeze(1), value=-1)
 
-    def squared_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+    def squared_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
         gap = flat - wanted
         weighted = gap if equal else gap * scale
         return (gap * weighted).sum(1), 2 * weighted
 
-    def absolute_slope(flat: Tensor) -> tuple[Tensor, Tensor]:
+    def absolute_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
         gap = flat - wanted
         return (gap.abs() * scale).sum(1), gap.sign() * scale
 
-    whole = {"cosine": (cosine, cosine_slope), "squared": (squared, squared_slope), "absolute": (absolute, absolute_slope)}
+    whole = {"cosine": (cosine, cosine_derivative), "squared": (squared, squared_derivative), "absolute": (absolute, absolute_derivative)}
     if kind in whole:
         return WholeDistance({name: value.shape for name, value in kept.items()}, *whole[kind])
 
@@ -165,15 +165,18 @@ class Smoothness:
     def __call__(self, x: Tensor) -> Tensor:
         return self.weight * total_variation(x)
 
-    def slope(self, x: Tensor) -> Tensor:
+    def derivative(self, x: Tensor) -> Tensor:
         """Return the derivative by the guesses, of their shape."""
         across, down = (x[..., 1:] - x[..., :-1]).sign_(), (x[..., 1:, :] - x[..., :-1, :]).sign_()
-        slope = torch.zeros_like(x)
-        for signs, before, after in ((across, slope[..., :-1], slope[..., 1:]), (down, slope[..., :-1, :], slope[..., 1:, :])):
+        derivative = torch.zeros_like(x)
+        for signs, before, after in (
+            (across, derivative[..., :-1], derivative[..., 1:]),
+            (down, derivative[..., :-1, :], derivative[..., 1:, :]),
+        ):
             share = self.weight / max(signs[0].numel(), 1)
             after.add_(signs, alpha=share)
             before.sub_(signs, alpha=share)
-        return slope
+        return derivative
 
 
 def total_variation(x: Tensor) -> Tensor:

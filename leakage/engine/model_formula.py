@@ -9,7 +9,8 @@ from leakage.engine.capabilities import capabilities_of
 from leakage.engine.computation import probes
 from leakage.engine.core import Followed, Params, generator
 from leakage.engine.derivatives import Affine
-from leakage.engine.formula import Formula, GradientByFormula, NoFormulaError, formula_of
+from leakage.engine.formula import Formula, GradientByFormula
+from leakage.engine.formula_reader import NoFormulaError, formula_of
 from leakage.engine.losses import client_loss
 from leakage.engine.normalise import InputNormalisation
 from leakage.engine.stateless import StatelessModel
@@ -79,7 +80,7 @@ class ModelFormula:
             return None
         with torch.no_grad():
             passed = formula(self._fold(formula, weights), x.flatten(0, 1), y.flatten(0, 1), len(x))
-            return passed.gradients(), torch.no_grad()(lambda v: passed.slope(v)[0].view_as(x))
+            return passed.gradients(), torch.no_grad()(lambda v: passed.derivative(v)[0].view_as(x))
 
     def _are_constant(self, weights: Params) -> bool:
         """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
@@ -113,12 +114,12 @@ class ModelFormula:
             y = logits.detach().argmin(1)
             expected = torch.autograd.grad(nn.functional.cross_entropy(logits, y), list(self._parameters.values()), create_graph=True)
             v = [torch.randn(value.shape, generator=generator(0, name)).to(value) for name, value in self._parameters.items()]
-            slope = torch.autograd.grad(expected, x, v)[0]
+            derivative = torch.autograd.grad(expected, x, v)[0]
         with torch.no_grad():
             passed = formula(formula.fold(self._parameters), x, y)
             gradient = passed.gradients()
-            along, _ = passed.slope({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
-        pairs = [(along, slope), *((gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
+            along, _ = passed.derivative({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
+        pairs = [(along, derivative), *((gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
         return all(float((found - wanted).norm()) <= AGREEMENT * float(wanted.norm()) for found, wanted in pairs)
 
     def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:

@@ -269,11 +269,8 @@ class Observation:
     @property
     def scale(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation, (1, C, 1, 1) each, with which the model normalises pictures; 0 and 1 where it takes raw pixels."""
-        normalisation = normalisation_of(self.model)
-        if normalisation:
-            return normalisation
         shape = (1, self.batch.image_shape[0], 1, 1)
-        return torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device)
+        return normalisation_of(self.model) or (torch.zeros(shape, device=self.device), torch.ones(shape, device=self.device))
 
 
 @dataclass(frozen=True)

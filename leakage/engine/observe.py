@@ -1,7 +1,6 @@
 """From a private batch to an Observation: the client sends its updates, and the attacker's replay is built without the private batch."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,6 +32,7 @@ from leakage.engine.imitation import Imitation
 from leakage.engine.inspection import Inspection
 from leakage.engine.observation import NO_GENERATOR
 from leakage.engine.rehearsed_client import rehearsed_client
+from leakage.engine.reported_gradient import ReportedGradient
 from leakage.engine.statistics import batch_statistics, stored_statistics
 from leakage.engine.strategy import ACCOMPLICE
 from leakage.engine.update_errors import expected_errors
@@ -277,7 +277,7 @@ class _Server:
             return None
         if not imitation.adaptive:
             return lambda gradients: gradients
-        nothing, reported = next(iter(weights.values())).new_zeros(0), _ReportedGradient()
+        nothing, reported = next(iter(weights.values())).new_zeros(0), ReportedGradient()
         # Built once, because an imitation reads the update when it is built.
         client = imitation.client(reported, self.model, inverted)
 
@@ -286,22 +286,3 @@ class _Server:
                 return client(weights, nothing, nothing, state)[0]
 
         return replay_gradients
-
-
-class _ReportedGradient:
-    """A client that reports gradients computed elsewhere, whatever its pictures."""
-
-    def __init__(self) -> None:
-        self._gradients: Params = {}
-
-    def __call__(self, _weights: Params, _x: Tensor, _y: Tensor, state: ClientState) -> Update:
-        return self._gradients, state
-
-    @contextmanager
-    def reporting(self, gradients: Params) -> Iterator[None]:
-        """Report these gradients within the block."""
-        self._gradients = gradients
-        try:
-            yield
-        finally:
-            self._gradients = {}

@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -17,7 +17,7 @@ from leakage.data.images import find as find_picture
 from leakage.data.inverters import inverters_digest
 from leakage.runs import estimates
 from leakage.runs.connections import StoreError
-from leakage.runs.device_kinds import CPU, on_device
+from leakage.runs.device_kinds import CPU
 from leakage.runs.event_parts import GradientRank
 from leakage.runs.events import (
     FrameEvent,
@@ -33,11 +33,12 @@ from leakage.runs.events import (
 from leakage.runs.notes import DEVICE, RECORDED, SLOTS
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
+from leakage.runs.run_request import MEASURED, RunRequest
 from leakage.runs.salvage import open_store
 from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.runs.upload_limits import check_room
-from leakage.settings import FORMULA, Settings, settings
+from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.catalog import Catalog
@@ -45,7 +46,6 @@ from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
 
 MODEL_FOLDERS = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of the models that a task trains, below the home
-MEASURED = {Ranks: "rank", HandedModel: "handed"}  # a measurement -> the kind of its run; it is computed on the CPU
 SEEN = 3600.0  # seconds between two stored visits of an owner
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
@@ -56,16 +56,6 @@ class Place:
 
     position: int
     wait: float | None
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """A task with defaults filled in, to be queued; `also` names the weights and files of this machine on which the result depends."""
-
-    task: Task
-    kind: str
-    files: Mapping[str, bytes] = field(default_factory=dict)
-    also: str = ""
 
 
 class Service:
@@ -162,12 +152,7 @@ class Service:
     def _queue(self, requests: Sequence[RunRequest], owner: str, *, group: str | None = None, anew: bool = False) -> list[str]:
         """Queue each request, or share an equal run; return the ids of all runs."""
         code, best = self.ready().version, self.store.note(DEVICE) or CPU
-        step = "" if self.config.step == FORMULA else f" by {self.config.step}"  # it has other last digits
-        versions = [
-            on_device(code + request.also + step * isinstance(request.task, Experiment), CPU if type(request.task) in MEASURED else best)
-            for request in requests
-        ]
-        runs = [(self._row(request, owner, version, group), request.files) for request, version in zip(requests, versions, strict=True)]
+        runs = [(self._row(request, owner, request.version(code, best, self.config.step), group), request.files) for request in requests]
         with in_words(self.store, self.config):
             return self.store.ask(runs, anew=anew, caps=Caps(self.config.max_waiting, self.config.max_waiting_all))
 

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from leakage.data.checkpoints import find, verified
-from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.engine.chain import TwoClasses
 from leakage.engine.core import Observation
 from leakage.engine.devices import best_device, device_for
@@ -24,12 +23,12 @@ from leakage.evaluation.play import PER_SECOND, PreparedAttack, Private, prepare
 from leakage.evaluation.play import play as play_prepared
 from leakage.evaluation.pools import Origin, kind_of
 from leakage.evaluation.referee import Frame
-from leakage.settings import FORMULA, settings
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers.class_examples import with_examples
 from leakage.workers.generator_adapter import with_generator
 from leakage.workers.learned_adapter import with_learned
 from leakage.workers.private_pictures import load
+from leakage.workers.step_choice import choose_step
 
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
@@ -71,13 +70,7 @@ def network(experiment: Experiment, image_shape: tuple[int, int, int]) -> nn.Mod
         model.add_module("two", TwoClasses(experiment.loss))  # our models are sequences
     if experiment.checkpoint:
         load_checkpoint(model, experiment.checkpoint)
-    return with_step(model)
-
-
-def with_step(model: nn.Module) -> nn.Module:
-    """Let a formula differentiate the model's gradient, or autograd, as LEAKAGE_STEP says; return the model."""
-    set_capabilities(model, replace(capabilities_of(model), formula=settings().step == FORMULA))
-    return model
+    return choose_step(model)
 
 
 def untrained(part: Part, image_shape: tuple[int, int, int], num_classes: int, *, seed: int) -> nn.Module:

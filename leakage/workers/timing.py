@@ -8,12 +8,12 @@ from torch import nn
 
 from leakage.attacks._adam import replays
 from leakage.engine.core import Model, Observation
+from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.lanes import MatchedUpdate
 from leakage.engine.loading import ids, load
 from leakage.engine.matching import distance
 from leakage.engine.observe import observe, ready
-from leakage.spec.experiment import Experiment
-from leakage.workers.adapter import federation, with_step
+from leakage.workers.step_choice import choose_step
 
 REPEATS, ENOUGH = 3, 0.3  # replays that are timed, and seconds after which no further replay is timed
 LARGE = 50_000_000  # parameters; a larger model is not measured in advance, since it would fill gigabytes of an idle machine
@@ -36,7 +36,7 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
             size = sum(value.numel() for value in plugin.build((3, 32, 32), 10).parameters())
         if size <= LARGE:
             with torch.random.fork_rng(devices=[]):
-                model = with_step(plugin.build((3, 32, 32), 10)).to(device)
+                model = choose_step(plugin.build((3, 32, 32), 10)).to(device)
             yield name, (_time_model(model, 1, device), _time_model(model, 8, device))
 
 
@@ -95,8 +95,8 @@ def _time_guesses(seen: Observation, count: int, clock: Callable[[], float] = ti
     times = []
     for _ in range(1 + REPEATS):  # the first is a warm-up
         began = clock()
-        _, slope = matched.slope(x)
-        slope.sum().item()  # wait for the device
+        _, derivative = matched.derivative(x)
+        derivative.sum().item()  # wait for the device
         times.append(clock() - began)
         if sum(times) > ENOUGH:
             break
@@ -106,6 +106,6 @@ def _time_guesses(seen: Observation, count: int, clock: Callable[[], float] = ti
 def _time_model(model: nn.Module, batch: int, device: torch.device) -> float:
     """Return the seconds of a replay of a client that sends the gradient of `batch` pictures."""
     x = torch.rand(batch, 3, 32, 32, generator=torch.Generator().manual_seed(0)).to(device)
-    plain = federation(Experiment())
+    plain = Federation.of(load("protocol", "fedsgd")(), [], ThreatModel(), seed=0)
     seen = observe(ready(model, plain, x), x, torch.arange(batch, device=device), plain, num_classes=10)
     return _time_guesses(seen, 1, _clock(device))

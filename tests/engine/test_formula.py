@@ -16,7 +16,8 @@ from leakage.engine import derivatives, layer_maps
 from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.engine.client import Gradient, use_batch_statistics, weights_of
 from leakage.engine.core import Params, generator
-from leakage.engine.formula import GradientByFormula, NoFormulaError, Pass, formula_of
+from leakage.engine.formula import GradientByFormula, Pass
+from leakage.engine.formula_reader import NoFormulaError, formula_of
 from leakage.engine.forward_mode import quiet_forward_mode
 from leakage.spec.catalog import ModelEntry
 from leakage.spec.experiment import Part
@@ -177,11 +178,11 @@ def test_every_combination_of_layers_has_the_derivatives_of_autograd(name: str, 
 # ---------------------------------------------------------------- errors are noticed
 
 USED = [  # node, its parts, and a model that uses it
-    (layer_maps.Dense, ("forward", "backward", "along", "backward_along"), "mlp", {}),
+    (layer_maps.FullyConnected, ("forward", "backward", "along", "backward_along"), "mlp", {}),
     (layer_maps.Columns, ("entered", "matrix", "forward", "backward", "along", "backward_along"), "lenet", {}),
     (layer_maps.Convolution, ("forward", "backward", "along", "backward_along"), "convnet", {}),
     (derivatives.WeightedLayer, ("unfold", "fold_along"), "convnet", {}),
-    (derivatives.Call, ("backward", "along"), "lenet", {}),
+    (derivatives.StepCall, ("backward", "along"), "lenet", {}),
     (derivatives.GlobalMeanCall, ("backward", "along"), "resnet", {}),
     (derivatives.MeanCall, ("backward", "along"), "custom", {"network": "conv 3@4 p1 - mean 2 - conv 3@4"}),
     (derivatives.MaxCall, ("backward", "along"), "custom", {"network": "conv 3@4 p1 - max 2 - conv 3@4"}),

@@ -49,6 +49,12 @@ def search(steps: int, seconds: int = 60, **more: object) -> Experiment:
 DIVERGING = Experiment(model=Part(id="mlp"), attack=Part(id="dlg", fields={"steps": 40, "restarts": 1}), seed=3, size=28, channels=1)
 
 
+@pytest.fixture(autouse=True)
+def _digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether L-BFGS diverges on layers of straight pieces hangs on the last digits: autograd's are those with which this seed does."""
+    monkeypatch.setenv("LEAKAGE_STEP", "autograd")
+
+
 def submitted(door: Service, experiment: Experiment, **uploads: bytes) -> Run:
     door.submit(experiment, owner_of("me"), uploads=uploads)
     claimed = door.store.claim("0:1")

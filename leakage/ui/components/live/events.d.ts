@@ -216,7 +216,7 @@ export interface MetaEvent {
   answers?: string[];
   /** The device that computes the run, in words. */
   device: string;
-  /** The version of every package that the result depends on. */
+  /** What the last digits of the result depend on: the version of each package, and how the gradient of a guess is differentiated. */
   versions: { [name: string]: string };
   /** The estimated duration in seconds, made before the run began. */
   estimate?: number | null;

@@ -1,0 +1,32 @@
+"""A task to be queued, and the version of the run that will compute it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leakage.runs.device_kinds import CPU, on_device
+from leakage.settings import FORMULA
+from leakage.spec.experiment import Experiment
+from leakage.spec.tasks import HandedModel, Ranks, Task
+
+MEASURED = {Ranks: "rank", HandedModel: "handed"}  # a measurement -> the kind of its run; it is computed on the CPU
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A task with defaults filled in, to be queued; `also` names the weights and files of this machine on which the result depends."""
+
+    task: Task
+    kind: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    also: str = ""
+
+    def version(self, code: str, device: str, step: str) -> str:
+        """Return the version of the run: runs of equal tasks and versions share their result.
+
+        Args:
+            code: the version of the program.
+            device: the kind of device that computes attacks.
+            step: how gradients are differentiated (`Settings.step`); it changes the last digits of an attack.
+        """
+        way = f" by {step}" if isinstance(self.task, Experiment) and step != FORMULA else ""
+        return on_device(code + self.also + way, CPU if type(self.task) in MEASURED else device)
