@@ -65,20 +65,23 @@ class Gradient:
         self._formula = None if bfloat16 or loss_log is not None else ModelFormula(model)
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        if self._formula and _followed(x, y) and (gradient := self._formula.gradient(weights, x, y)):
-            return gradient, state
+        if self._formula and _followed(x, y):
+            found = self._formula.gradient(weights, x, y, lambda x, y: self._by_autograd(weights, x, y))
+            if found:
+                return found, state
+        return self._by_autograd(weights, x, y), state
+
+    def _by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         # With the model's current weights no exchange is needed; an exchange costs 5 % of an iteration on a small network.
         current = len(weights) == len(self._parameters) and all(map(operator.is_, weights.values(), self._parameters.values()))
         with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
             with _collect_loss_terms() as extra:
                 logits = rows_of(self._stateless.with_own_weights(x) if current else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
-        return self._gradients(loss, weights, x, y), state
+        return self._gradients(loss, weights, x, y)
 
     def lanes(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
         """Return the gradients (S, ...) for S guesses at once, and the state.
-
-        Only the forward pass is vectorised; one ordinary derivative serves all guesses. That is cheaper than vmap over the gradient.
 
         Args:
             weights: by parameter, (S, ...).
@@ -86,8 +89,14 @@ class Gradient:
             y: labels (B, S), or probabilities (B, S, K).
             state: the client's state, returned as it is.
         """
-        if self._formula and _followed(x, y) and (gradient := self._formula.gradients(weights, x, y)):
-            return gradient, state
+        if self._formula and _followed(x, y):
+            found = self._formula.gradients(weights, x, y, lambda x, y: self._lanes_by_autograd(weights, x, y))
+            if found:
+                return found, state
+        return self._lanes_by_autograd(weights, x, y), state
+
+    def _lanes_by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
+        """Vectorise the forward pass only; one ordinary derivative serves all guesses. That is cheaper than vmap over the gradient."""
 
         def forward(lane_weights: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
             with _collect_loss_terms() as extra:
@@ -102,7 +111,7 @@ class Gradient:
                 loss = torch.stack([batch_loss(self.loss, logits[:, lane], y[:, lane]) for lane in range(guesses)]).sum()
             else:  # the sum over guesses of the mean over pictures
                 loss = batch_loss(self.loss, logits.flatten(0, 1), y.flatten(0, 1)) * guesses
-        return self._gradients(loss + extra.sum(), weights, x, y), state
+        return self._gradients(loss + extra.sum(), weights, x, y)
 
     def each(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         """Return the gradient of each picture alone, with B in front of each parameter's shape; all are computed at once."""

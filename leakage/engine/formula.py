@@ -12,11 +12,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from leakage.engine.core import Params
 from leakage.engine.derivatives import Affine, StepCall, WeightedCall, WeightedLayer
 from leakage.engine.pixel_map import PixelMap
+
+ByAutograd = Callable[[Tensor, Tensor], Params]  # pictures (N, C, H, W), labels (N,) or probabilities (N, K) -> gradients (S, ...)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Pass:
     It does not keep the gradients: a graph of autograd that they belong to would keep itself alive.
     """
 
-    def __init__(self, formula: "Formula", folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int) -> None:
+    def __init__(self, formula: "Formula", folded: Sequence[Affine | None], lanes: int, x: Tensor, y: Tensor) -> None:
         self.formula, self.x_shape, self.count = formula, x.shape, len(x) // lanes
         values, self.calls = [formula.entrance.enter(x)], list[StepCall]()
         for node, at in zip(formula.nodes, folded, strict=True):
@@ -171,16 +172,16 @@ class Formula:
         with torch.no_grad():
             return [node.layer.fold(weights) if node.layer else None for node in self.nodes]
 
-    def __call__(self, folded: Sequence[Affine | None], x: Tensor, y: Tensor, lanes: int = 1) -> Pass:
-        """Compute the logits of S guesses; the pictures of a guess are side by side. StepCall it, and what it returns, without autograd.
+    def __call__(self, folded: Sequence[Affine | None], lanes: int, x: Tensor, y: Tensor) -> Pass:
+        """Compute the logits of S guesses; the pictures of a guess are side by side. Call it, and what it returns, without autograd.
 
         Args:
             folded: the weights (`fold`).
+            lanes: S.
             x: pictures (N, C, H, W) in [0, 1].
             y: labels (N,), or probabilities (N, K).
-            lanes: S.
         """
-        return Pass(self, folded, x, y, lanes)
+        return Pass(self, folded, lanes, x, y)
 
 
 def _called(node: Node, x: Tensor) -> StepCall:
@@ -194,14 +195,22 @@ def _added(first: Tensor | None, second: Tensor | None) -> Tensor | None:
 
 
 class GradientByFormula(torch.autograd.Function):
-    """The gradient of S guesses as a function of pictures and probabilities, which autograd can differentiate once."""
+    """The gradients of S guesses as a function of pictures and probabilities; a formula gives the derivative, autograd higher ones."""
 
     @staticmethod
-    def forward(ctx: Any, formula: Formula, folded: Sequence[Affine | None], lanes: int, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-        ctx.passed = formula(folded, x, y, lanes)
+    def forward(ctx: Any, start: Callable[[Tensor, Tensor], Pass], by_autograd: ByAutograd, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of pictures x (N, C, H, W); `start` is a Formula with its weights, and `by_autograd` computes the same."""
+        ctx.passed, ctx.by_autograd = start(x, y), by_autograd
+        ctx.save_for_backward(x, y)
         return tuple(ctx.passed.gradients().values())
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *v: Tensor) -> tuple[Tensor | None, ...]:
-        return None, None, None, *ctx.passed.derivative(dict(zip(ctx.passed.formula.names, v, strict=True)))
+        if not torch.is_grad_enabled():
+            return None, None, *ctx.passed.derivative(dict(zip(ctx.passed.formula.names, v, strict=True)))
+        x, y = ctx.saved_tensors  # the result is to be differentiated in turn
+        wanted = [value for value in (x, y) if value.requires_grad]
+        gradients = ctx.by_autograd(x, y)
+        sent = [gradients[name] for name in ctx.passed.formula.names]
+        found = iter(torch.autograd.grad(sent, wanted, v, create_graph=True, materialize_grads=True))
+        return None, None, *(next(found) if value.requires_grad else None for value in (x, y))

@@ -64,7 +64,7 @@ def _read(model: nn.Module, recorded: Computation, first: int) -> list[Node]:
             node = _node(model, step, [recorded.value(entered) for entered in step.inputs])
             nodes.append(replace(node, inputs=tuple(numbers[entered] for entered in step.inputs)))
             numbers[number] = len(nodes)
-    if numbers.get(recorded.last) != len(nodes) or not nodes:
+    if numbers.get(recorded.last) != len(nodes) or not nodes or recorded.logits.dim() != 2:
         raise NoFormulaError("steps behind the logits")
     return nodes
 

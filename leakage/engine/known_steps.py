@@ -87,13 +87,12 @@ def max_pool(step: Step) -> tuple[int, int, int] | None:
 
 
 def linear_function(step: Step, entered: Tensor) -> Callable[[Tensor], Tensor] | None:
-    """Return the function of a step that is linear, has no weights, and treats each picture alone; None for other steps.
+    """Return the function of a step that is linear, takes no other tensor, and treats each picture alone; None for other steps.
 
     Random numbers test it, shaped like its input `entered` (P, ...). Its calls can be differentiated.
     """
     call, before, after, named = step.call, step.given[: step.enters], step.given[step.enters + 1 :], dict(step.named)
-    weights = any(isinstance(value, Tensor) and value.requires_grad for value in tree_leaves((before, after, named)))
-    if step.module or step.enters < 0 or weights:
+    if step.module or step.enters < 0 or any(isinstance(value, Tensor) for value in tree_leaves((before, after, named))):
         return None
 
     def function(x: Tensor) -> Tensor:

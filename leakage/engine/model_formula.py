@@ -1,6 +1,7 @@
 """Where a model's gradient is computed by formula, and where autograd computes it."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +10,7 @@ from leakage.engine.capabilities import capabilities_of
 from leakage.engine.computation import probes
 from leakage.engine.core import Followed, Params, generator
 from leakage.engine.derivatives import Affine
-from leakage.engine.formula import Formula, GradientByFormula
+from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
 from leakage.engine.losses import client_loss
 from leakage.engine.normalise import InputNormalisation
@@ -34,37 +35,47 @@ class ModelFormula:
         self._allowed = capabilities.formula and not capabilities.fixed and client_loss(model) == "cross-entropy"
         self._layers = tuple(model.modules())
         self._formulas: dict[tuple[object, ...], Formula | None] = {}  # by the shape of a picture and the modes of the layers
-        self._at: tuple[Tensor, ...] = ()
-        self._versions: tuple[int, ...] = ()
         self._folded: list[Affine | None] = []
+        self._folded_at: tuple[object, ...] = ()  # the formula, the weights and their versions
 
-    def gradient(self, weights: Params, x: Tensor, y: Tensor) -> Params | None:
+    def gradient(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params | None:
         """Return the gradient of a batch, differentiable in x and y; None where autograd has to compute it.
 
         Args:
             weights: by parameter.
             x: pictures (B, C, H, W).
             y: labels (B,), or probabilities (B, K).
+            by_autograd: (x, y) -> the gradient, for derivatives above the first.
         """
         formula = self._formula_for(x)
         if formula is None or not self._are_constant(weights):
             return None
-        gradient = GradientByFormula.apply(formula, self._fold(formula, weights), 1, x, y)
+
+        def single(x: Tensor, y: Tensor) -> Params:
+            return {name: value.unsqueeze(0) for name, value in by_autograd(x, y).items()}
+
+        gradient = GradientByFormula.apply(partial(formula, self._fold(formula, weights), 1), single, x, y)
         return {name: value[0] for name, value in zip(formula.names, gradient, strict=True)}
 
-    def gradients(self, weights: Params, x: Tensor, y: Tensor) -> Params | None:
+    def gradients(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params | None:
         """Return the gradients of S guesses, each tensor (S, ...); None where autograd has to compute them.
 
         Args:
             weights: by parameter, (S, ...).
             x: pictures (B, S, C, H, W).
             y: labels (B, S), or probabilities (B, S, K).
+            by_autograd: (x, y) -> the gradients, for derivatives above the first.
         """
         formula, shared = self._formula_for(x[:, 0]), _shared(weights)
         if formula is None or shared is None or len(weights) != len(self._parameters):
             return None
+        guesses = x.shape[1]
+
+        def of_pictures(*values: Tensor) -> Params:
+            return by_autograd(*(value.unflatten(0, (guesses, -1)).transpose(0, 1) for value in values))
+
         pictures, labels = x.transpose(0, 1).flatten(0, 1), y.transpose(0, 1).flatten(0, 1)
-        gradient = GradientByFormula.apply(formula, self._fold(formula, shared), x.shape[1], pictures, labels)
+        gradient = GradientByFormula.apply(partial(formula, self._fold(formula, shared), guesses), of_pictures, pictures, labels)
         return dict(zip(formula.names, gradient, strict=True))
 
     def followed(self, weights: Params, x: Tensor, y: Tensor) -> Followed | None:
@@ -79,7 +90,7 @@ class ModelFormula:
         if formula is None or not self._are_constant(weights):
             return None
         with torch.no_grad():
-            passed = formula(self._fold(formula, weights), x.flatten(0, 1), y.flatten(0, 1), len(x))
+            passed = formula(self._fold(formula, weights), len(x), x.flatten(0, 1), y.flatten(0, 1))
             return passed.gradients(), torch.no_grad()(lambda v: passed.derivative(v)[0].view_as(x))
 
     def _are_constant(self, weights: Params) -> bool:
@@ -116,7 +127,7 @@ class ModelFormula:
             v = [torch.randn(value.shape, generator=generator(0, name)).to(value) for name, value in self._parameters.items()]
             derivative = torch.autograd.grad(expected, x, v)[0]
         with torch.no_grad():
-            passed = formula(formula.fold(self._parameters), x, y)
+            passed = formula(formula.fold(self._parameters), 1, x, y)
             gradient = passed.gradients()
             along, _ = passed.derivative({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
         pairs = [(along, derivative), *((gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
@@ -124,9 +135,9 @@ class ModelFormula:
 
     def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:
         """Return the weights of the formula's nodes; those of the last call again where no weight has changed."""
-        at, versions = tuple(weights.values()), tuple(value._version for value in weights.values())
-        if versions != self._versions or len(at) != len(self._at) or any(one is not other for one, other in zip(at, self._at, strict=True)):
-            self._folded, self._at, self._versions = formula.fold(weights), at, versions
+        at = (formula, *weights.values(), *(value._version for value in weights.values()))
+        if len(at) != len(self._folded_at) or any(one is not other for one, other in zip(at, self._folded_at, strict=True)):
+            self._folded, self._folded_at = formula.fold(weights), at
         return self._folded
 
 

@@ -49,7 +49,7 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
             "tasks",
         )
     ),
-    *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "training_folder", "*_job")),
+    *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "step_choice", "training_folder", "*_job")),
 )
 
 

@@ -1,0 +1,51 @@
+"""LEAKAGE_STEP chooses formula or autograd: a run says which, is repeated bit for bit in the same way, and is not shared with the other."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from small_problems import CATALOG
+
+from leakage.runs.run_request import RunRequest
+from leakage.runs.store import Store
+from leakage.settings import AUTOGRAD, FORMULA, settings
+from leakage.spec.experiment import Experiment, Part
+from leakage.spec.tasks import Ranks
+from leakage.workers.recorder import perform_in
+
+ASKED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 12}), seed=5).resolve(CATALOG)
+
+
+def answer(folder: Path) -> tuple[bytes | None, str]:
+    """The picture of the answer, and how gradients were differentiated."""
+    folder.mkdir()
+    store = Store(folder / "store.db")
+    run = perform_in(store, ASKED)
+    meta = store.meta(run.id)
+    assert meta is not None
+    assert run.result is not None
+    return store.frame(run.id, run.result["answer"]), meta.environment.versions["derivatives by"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", [FORMULA, AUTOGRAD])
+def test_a_run_is_repeated_bit_for_bit_and_says_its_way(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKAGE_STEP", way)
+    threads = torch.get_num_threads()
+    first, second = answer(tmp_path / "first"), answer(tmp_path / "second")
+    torch.set_num_threads(threads)
+    assert first == second
+    assert first[1] == way
+
+
+def test_runs_of_one_way_alone_share_a_result() -> None:
+    attack, ranks = RunRequest(ASKED, "attack", also=" untrained"), RunRequest(Ranks(network="conv 3@4"), "rank")
+    assert attack.version("5f03", "cuda", FORMULA) == "5f03 untrained on cuda"
+    assert attack.version("5f03", "cuda", AUTOGRAD) == "5f03 untrained by autograd on cuda"
+    assert ranks.version("5f03", "cuda", AUTOGRAD) == "5f03"  # a measurement, on the CPU in either way
+
+
+def test_an_unknown_way_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKAGE_STEP", "guess")
+    with pytest.raises(ValueError, match="LEAKAGE_STEP must be formula or autograd, got 'guess'"):
+        settings()
