@@ -96,7 +96,7 @@ class Gradient:
         return self._lanes_by_autograd(weights, x, y), state
 
     def _lanes_by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
-        """Vectorise the forward pass only; one ordinary derivative serves all guesses. That is cheaper than vmap over the gradient."""
+        """Return the gradients by autograd: only the forward pass is vectorised, which is cheaper than vmap over the gradient."""
 
         def forward(lane_weights: Params, pictures: Tensor) -> tuple[Tensor, Tensor]:
             with _collect_loss_terms() as extra:

@@ -29,7 +29,8 @@ def answer(folder: Path) -> tuple[bytes | None, str]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("way", [FORMULA, AUTOGRAD])
-def test_a_run_is_repeated_bit_for_bit_and_says_its_way(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_repeated_bit_for_bit_and_says_its_way(way: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(home))
     monkeypatch.setenv("LEAKAGE_STEP", way)
     threads = torch.get_num_threads()
     first, second = answer(tmp_path / "first"), answer(tmp_path / "second")
