@@ -33,7 +33,7 @@ from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).
 unexport PYTHONDONTWRITEBYTECODE
 
 # One thread for each process. Tests that must not run at the same time form chains (tests/support/scheduling.py): two processes run such a chain each,
-# which waits half of its time, and two processes run all other tests.
+# which waits half of its time, and three processes run all other tests.
 PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes
 
@@ -50,7 +50,7 @@ quick: $(VENV)/.dev-ready ## run the tests without a browser, other processes an
 	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
 
 test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
-	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 4 $(ARGS)
+	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 5 $(ARGS)
 
 check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js also the JavaScript
 	$(PY) -m ruff check .
