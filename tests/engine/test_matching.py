@@ -10,7 +10,17 @@ from torch import nn
 
 from leakage.attacks._adam import Descent
 from leakage.engine.core import generator
-from leakage.engine.matching import distance, importance, isotropic_variation, median_filter, nonsmooth_layer, start, total_variation
+from leakage.engine.matching import (
+    Smoothness,
+    WholeDistance,
+    distance,
+    importance,
+    isotropic_variation,
+    median_filter,
+    nonsmooth_layer,
+    start,
+    total_variation,
+)
 from leakage.spec.experiment import Part
 
 TARGET = {"a": torch.tensor([3.0, 4.0]), "b": torch.tensor([[0.0], [12.0]])}  # of length 13
@@ -180,3 +190,31 @@ def test_a_search_that_needs_second_derivatives_warns_where_there_are_none(name:
     run = moments(short(name, steps=1, restarts=1), observed(smooth(), model=model))
     told = [str(moment.note.get("event", "")) for moment in run]
     assert [words.startswith("This model has ReLU layers") for words in told[:2]] == [warned, False]
+
+
+# ---------------------------------------------------------------- derivatives by formula
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["cosine", "squared", "absolute"])
+def test_a_distance_has_the_derivative_of_autograd(kind: str, weighted: bool) -> None:
+    """Of two guesses; weighted: one tensor is left out, one counts twice, and single entries have weights of their own."""
+    rng = generator(1, "derivative")
+    shapes = {"a": (3, 2), "b": (4,), "c": (2,)}
+    target = {name: torch.randn(shape, generator=rng).double() for name, shape in shapes.items()}
+    update = {name: torch.randn((2, *shape), generator=rng).double().requires_grad_() for name, shape in shapes.items()}
+    entry_weights = {"a": torch.rand(shapes["a"], generator=rng).double()} if weighted else None
+    measure = distance(kind, target, {"a": 2.0, "b": 1.0} if weighted else None, entry_weights)
+    assert isinstance(measure, WholeDistance)
+    distances, derivatives = measure.derivative({name: value.detach() for name, value in update.items()})
+    expected = measure(update)
+    followed = torch.autograd.grad(expected.sum(), list(update.values()), materialize_grads=True)
+    torch.testing.assert_close(distances, expected.detach(), rtol=1e-12, atol=0)
+    for found, wanted in zip(derivatives.values(), followed, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
+
+
+def test_smoothness_has_the_derivative_of_autograd() -> None:
+    x = torch.randn((2, 3, 1, 5, 4), generator=generator(1, "derivative")).double().requires_grad_()
+    (expected,) = torch.autograd.grad(Smoothness(0.3)(x).sum(), x)
+    torch.testing.assert_close(Smoothness(0.3).derivative(x.detach()), expected, rtol=1e-12, atol=1e-15)
