@@ -36,7 +36,8 @@ class ModelFormula:
         self._layers = tuple(model.modules())
         self._formulas: dict[tuple[object, ...], Formula | None] = {}  # by the shape of a picture and the modes of the layers
         self._folded: list[Affine | None] = []
-        self._folded_at: tuple[object, ...] = ()  # the formula, the weights and their versions
+        self._folded_at: tuple[object, ...] = ()  # the formula and the weights
+        self._versions: tuple[int, ...] = ()  # of the weights; torch counts their changes in place
 
     def gradient(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params | None:
         """Return the gradient of a batch, differentiable in x and y; None where autograd has to compute it.
@@ -103,7 +104,7 @@ class ModelFormula:
 
     def of(self, shape: tuple[int, int, int]) -> Formula | None:
         """Return the formula for pictures (C, H, W); None where there is none, or where somebody follows the computation."""
-        if not self._allowed or _is_followed(self._layers):
+        if not self._allowed or _is_watched(self._layers):
             return None
         key = (shape, *(layer.training for layer in self._layers))
         if key not in self._formulas:
@@ -135,9 +136,10 @@ class ModelFormula:
 
     def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:
         """Return the weights of the formula's nodes; those of the last call again where no weight has changed."""
-        at = (formula, *weights.values(), *(value._version for value in weights.values()))
-        if len(at) != len(self._folded_at) or any(one is not other for one, other in zip(at, self._folded_at, strict=True)):
-            self._folded, self._folded_at = formula.fold(weights), at
+        at, versions = (formula, *weights.values()), tuple(value._version for value in weights.values())
+        same = versions == self._versions and len(at) == len(self._folded_at)
+        if not same or any(one is not other for one, other in zip(at, self._folded_at, strict=True)):
+            self._folded, self._folded_at, self._versions = formula.fold(weights), at, versions
         return self._folded
 
 
@@ -152,7 +154,7 @@ def _shared(weights: Params) -> Params | None:
     return shared
 
 
-def _is_followed(layers: Sequence[nn.Module]) -> bool:
+def _is_watched(layers: Sequence[nn.Module]) -> bool:
     """Return whether a hook, a torch function mode, vmap or forward-mode differentiation follows what the layers of a model compute."""
     transformed = torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0
     if transformed or torch._C._len_torch_function_stack():

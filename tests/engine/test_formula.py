@@ -346,6 +346,18 @@ def test_forward_mode_is_left_to_autograd(counted: list[int]) -> None:
     assert not counted
 
 
+def test_weights_that_change_in_place_are_read_again(counted: list[int]) -> None:
+    model, x, y = built("convnet", {}), pictures_of("convnet", 1, 1), labels_of(1, soft=False, seed=1)
+    client, slow = Gradient(model), by_autograd(model)
+    for _ in range(2):
+        found, expected = (differentiated(lambda x, y, of=of: of(weights_of(model), x, y, {})[0], x, y) for of in (client, slow))
+        assert agree(found, expected)
+        with torch.no_grad():
+            for value in model.parameters():
+                value.mul_(1.5)
+    assert len(counted) == 2
+
+
 def test_nothing_of_a_step_stays_in_memory() -> None:
     """Without the garbage collector: a graph that held itself would grow by a step's pictures with every step."""
     model, x, y = small(nn.Tanh()), pictures_of("", 2, 1), labels_of(2, soft=False, seed=1)
