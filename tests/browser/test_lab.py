@@ -93,7 +93,7 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
     shown = float(page.locator(".gle-gauge-psnr .gle-value").inner_text().split()[0])
     assert shown >= 25  # dB, read off the page
     assert page.evaluate("() => window.drawn.size") >= 3  # it was watched, not waited for: a quick machine draws few
-    final = page.evaluate(GUESS)
+    final, drawn = page.evaluate(GUESS), state(page, "seq")
 
     page.locator(".gle-slider").focus()
     page.keyboard.press("Home")
@@ -101,7 +101,8 @@ def test_a_visitor_watches_idlg_find_a_picture_and_shares_the_link(site: str, ch
     assert page.evaluate(GUESS) != final
 
     elsewhere = opened(chromium, page.url, reduced_motion="reduce")  # another browser: no cookie, no session, straight to the answer
-    wait_for(elsewhere, "(best) => Math.abs(Number(document.querySelector('.gle-stage').dataset.psnr) - best) < 0.06", arg=shown)
+    expect(elsewhere.locator(STAGE)).to_have_attribute("data-seq", drawn, timeout=30_000)  # set once the frame is on the canvas
+    assert abs(float(state(elsewhere, "psnr")) - shown) < 0.06
     assert elsewhere.evaluate(GUESS) == final
 
 
