@@ -4,15 +4,16 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.func import vmap
 
 from leakage.engine.capabilities import capabilities_of
-from leakage.engine.core import Client, ClientState, Followed, Params, Update
+from leakage.engine.core import Client, ClientState, GradientsAndVjp, Params, Update
 from leakage.engine.losses import CustomLoss, batch_loss, client_loss
-from leakage.engine.model_formula import ModelFormula
+from leakage.engine.model_formula import ModelFormula, needs_graph
 from leakage.engine.stateless import StatelessModel
 from leakage.spec.words import NO_STATISTICS
 
@@ -62,14 +63,10 @@ class Gradient:
         self.model, self.bfloat16, self.loss_log = model, bfloat16, loss_log
         self._parameters, self.loss = weights_of(model), client_loss(model)
         self._stateless, self.vectorised = StatelessModel(model), capabilities_of(model).vectorised
-        self._formula = None if bfloat16 or loss_log is not None else ModelFormula(model)
+        self._formula = ModelFormula(model, allowed=not bfloat16 and loss_log is None)
 
     def __call__(self, weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-        if self._formula and _followed(x, y):
-            found = self._formula.gradient(weights, x, y, lambda x, y: self._by_autograd(weights, x, y))
-            if found:
-                return found, state
-        return self._by_autograd(weights, x, y), state
+        return self._formula.gradient(weights, x, y, partial(self._by_autograd, weights)), state
 
     def _by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         # With the model's current weights no exchange is needed; an exchange costs 5 % of an iteration on a small network.
@@ -89,11 +86,7 @@ class Gradient:
             y: labels (B, S), or probabilities (B, S, K).
             state: the client's state, returned as it is.
         """
-        if self._formula and _followed(x, y):
-            found = self._formula.gradients(weights, x, y, lambda x, y: self._lanes_by_autograd(weights, x, y))
-            if found:
-                return found, state
-        return self._lanes_by_autograd(weights, x, y), state
+        return self._formula.gradients(weights, x, y, partial(self._lanes_by_autograd, weights)), state
 
     def _lanes_by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         """Return the gradients by autograd: only the forward pass is vectorised, which is cheaper than vmap over the gradient."""
@@ -118,31 +111,26 @@ class Gradient:
         repeated = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
         return self.lanes(repeated, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
-    def by_formula(self, weights: Params, x: Tensor, y: Tensor) -> Followed | None:
-        """Return the gradients of S guesses, and the function for their derivatives; None where autograd has to compute these.
+    def vjp(self, weights: Params, x: Tensor, y: Tensor) -> GradientsAndVjp | None:
+        """Return the gradients of S guesses and their vector-Jacobian product, by formula; None where autograd has to compute it.
 
         Args:
             weights: by parameter; all guesses share them.
             x: pictures (S, B, C, H, W).
             y: labels (S, B), or probabilities (S, B, K).
         """
-        return self._formula.followed(weights, x, y) if self._formula else None
+        return self._formula.vjp(weights, x, y)
 
     def has_formula(self, image_shape: tuple[int, int, int]) -> bool:
-        """Return whether `by_formula` gives the derivatives for pictures (C, H, W)."""
-        return self._formula is not None and self._formula.of(image_shape) is not None
+        """Return whether `vjp` gives the derivatives for pictures (C, H, W)."""
+        return self._formula.of(image_shape) is not None
 
     def _gradients(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
         if self.loss_log is not None:
             self.loss_log.append(loss.detach() * len(x))
         parameters = [weights[name] for name in self._parameters]  # a parameter that these pictures do not use has a gradient of 0
-        gradient = torch.autograd.grad(loss, parameters, create_graph=_followed(x, y), materialize_grads=True)
+        gradient = torch.autograd.grad(loss, parameters, create_graph=needs_graph(x, y), materialize_grads=True)
         return dict(zip(self._parameters, gradient, strict=True))
-
-
-def _followed(x: Tensor, y: Tensor) -> bool:
-    """Return whether autograd is to differentiate by pictures or labels."""
-    return torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
 
 
 def rows_of(logits: Tensor, x: Tensor) -> Tensor:

@@ -84,17 +84,17 @@ class MatchedUpdate:
         """Return what `derivative` returns, by formula; None where autograd has to compute it."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
-        followed = self.seen[0].replay.by_formula(x, self.labels)
-        if followed is None:
+        found = self.seen[0].replay.vjp(x, self.labels)
+        if found is None:
             return None
-        gradient, derivative = followed
+        gradient, vjp = found
         if len(self.seen) == 1:
             distances, v = _distances(self.seen[0], self.match[0], gradient)
         else:
             each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(gradient), strict=True)]
             distances = torch.cat([one for one, _ in each])
             v = {name: torch.cat([derivatives[name] for _, derivatives in each]) for name in gradient}
-        return distances, derivative(v)
+        return distances, vjp(v)
 
 
 def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of
 from leakage.engine.computation import probes
-from leakage.engine.core import Followed, Params, generator
+from leakage.engine.core import GradientsAndVjp, Params, generator
 from leakage.engine.derivatives import Affine
 from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
@@ -27,30 +27,31 @@ class ModelFormula:
 
     Args:
         model: the model
+        allowed: False if autograd shall compute every gradient
     """
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, *, allowed: bool = True) -> None:
         self.model, self._parameters = model, Params(model.named_parameters())
         capabilities = capabilities_of(model)
-        self._allowed = capabilities.formula and not capabilities.fixed and client_loss(model) == "cross-entropy"
+        self._allowed = allowed and capabilities.formula and not capabilities.fixed and client_loss(model) == "cross-entropy"
         self._layers = tuple(model.modules())
         self._formulas: dict[tuple[object, ...], Formula | None] = {}  # by the shape of a picture and the modes of the layers
         self._folded: list[Affine | None] = []
         self._folded_at: tuple[object, ...] = ()  # the formula and the weights
         self._versions: tuple[int, ...] = ()  # of the weights; torch counts their changes in place
 
-    def gradient(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params | None:
-        """Return the gradient of a batch, differentiable in x and y; None where autograd has to compute it.
+    def gradient(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params:
+        """Return the gradient of a batch, differentiable in x and y.
 
         Args:
             weights: by parameter.
             x: pictures (B, C, H, W).
             y: labels (B,), or probabilities (B, K).
-            by_autograd: (x, y) -> the gradient, for derivatives above the first.
+            by_autograd: (x, y) -> the gradient, where no formula gives it, and for derivatives above the first.
         """
-        formula = self._formula_for(x)
+        formula = self._formula_for(x) if needs_graph(x, y) else None
         if formula is None or not self._are_constant(weights):
-            return None
+            return by_autograd(x, y)
 
         def single(x: Tensor, y: Tensor) -> Params:
             return {name: value.unsqueeze(0) for name, value in by_autograd(x, y).items()}
@@ -58,18 +59,18 @@ class ModelFormula:
         gradient = GradientByFormula.apply(partial(formula, self._fold(formula, weights), 1), single, x, y)
         return {name: value[0] for name, value in zip(formula.names, gradient, strict=True)}
 
-    def gradients(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params | None:
-        """Return the gradients of S guesses, each tensor (S, ...); None where autograd has to compute them.
+    def gradients(self, weights: Params, x: Tensor, y: Tensor, by_autograd: ByAutograd) -> Params:
+        """Return the gradients of S guesses, each tensor (S, ...), differentiable in x and y.
 
         Args:
             weights: by parameter, (S, ...).
             x: pictures (B, S, C, H, W).
             y: labels (B, S), or probabilities (B, S, K).
-            by_autograd: (x, y) -> the gradients, for derivatives above the first.
+            by_autograd: (x, y) -> the gradients, where no formula gives them, and for derivatives above the first.
         """
-        formula, shared = self._formula_for(x[:, 0]), _shared(weights)
+        formula, shared = self._formula_for(x[:, 0]) if needs_graph(x, y) else None, _shared(weights)
         if formula is None or shared is None or len(weights) != len(self._parameters):
-            return None
+            return by_autograd(x, y)
         guesses = x.shape[1]
 
         def of_pictures(*values: Tensor) -> Params:
@@ -79,8 +80,8 @@ class ModelFormula:
         gradient = GradientByFormula.apply(partial(formula, self._fold(formula, shared), guesses), of_pictures, pictures, labels)
         return dict(zip(formula.names, gradient, strict=True))
 
-    def followed(self, weights: Params, x: Tensor, y: Tensor) -> Followed | None:
-        """Return the gradients of S guesses, and the function for their derivatives; None where autograd has to compute these.
+    def vjp(self, weights: Params, x: Tensor, y: Tensor) -> GradientsAndVjp | None:
+        """Return the gradients of S guesses and their vector-Jacobian product; None where autograd has to compute it.
 
         Args:
             weights: by parameter.
@@ -141,6 +142,11 @@ class ModelFormula:
         if not same or any(one is not other for one, other in zip(at, self._folded_at, strict=True)):
             self._folded, self._folded_at, self._versions = formula.fold(weights), at, versions
         return self._folded
+
+
+def needs_graph(x: Tensor, y: Tensor) -> bool:
+    """Return whether autograd is to differentiate by pictures or labels."""
+    return torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
 
 
 def _shared(weights: Params) -> Params | None:

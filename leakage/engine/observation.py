@@ -18,7 +18,7 @@ from leakage.engine.normalise import normalisation_of
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
 Update: TypeAlias = tuple[Params, ClientState]
-Followed: TypeAlias = tuple[Params, Callable[[Params], Tensor]]  # gradients g of guesses, and v -> the derivative of <v, g> by the guesses
+GradientsAndVjp: TypeAlias = tuple[Params, Callable[[Params], Tensor]]  # gradients g of guesses; v -> the derivative of <v, g> by them
 Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (weights, x, y, state) -> what is sent; pure
 Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
 StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
@@ -182,9 +182,9 @@ class Replay:
         simulator: the protocol as the server knows it, for an adaptive and a naive attacker alike
         from_gradients: gradients of S guesses, S in front of every shape -> what `several` makes of them; None where `several` needs more
             than one gradient of each guess
-        by_formula: (x (S, B, C, H, W), y (S, B) or (S, B, K)) -> the gradients that `from_gradients` takes, and the function for their
-            derivatives; None where autograd has to compute these
-        has_formula: () -> whether a formula gives these derivatives for the weights that the client received
+        vjp: (x (S, B, C, H, W), y (S, B) or (S, B, K)) -> the gradients that `from_gradients` takes, and their vector-Jacobian product,
+            both by formula; None where autograd has to compute it
+        has_formula: () -> whether `vjp` has a formula for the weights that the client received
         rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient that the attacker would read of a
             client with these gradients and other randomness; None where it knows of nothing that changes a gradient
         rehearses_each: whether `rehearse` needs the gradient of each picture; else their mean is enough
@@ -196,7 +196,7 @@ class Replay:
     to_gradient: Callable[[Params], Params]
     simulator: Simulator
     from_gradients: Callable[[Params], Params] | None = None
-    by_formula: Callable[[Tensor, Tensor], Followed | None] = lambda _x, _y: None
+    vjp: Callable[[Tensor, Tensor], GradientsAndVjp | None] = lambda _x, _y: None
     has_formula: Callable[[], bool] = lambda: False
     rehearse: Callable[[Params, int], Params] | None = None
     rehearses_each: bool = True

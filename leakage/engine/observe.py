@@ -209,7 +209,7 @@ class _Server:
                 to_gradient=(lambda update: to_gradient(update, self.shadow)) if adaptive else (lambda update: update),
                 simulator=Simulator(replay_one, update, state, lambda u, m: to_gradient(u, federation.aggregation.member_state(m, 0))),
                 from_gradients=self._replay_gradients(weights, state, update),
-                by_formula=lambda x, y: self.gradient.by_formula(weights, x, y),
+                vjp=lambda x, y: self.gradient.vjp(weights, x, y),
                 has_formula=lambda: self.gradient.has_formula(batch.image_shape),
                 rehearse=self._rehearse(batch) if imitation.protections else None,
                 rehearses_each=federation.separates_pictures,
