@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from leakage.engine.core import generator
+from leakage.engine.matching import start
 from leakage.evaluation import metrics
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part
@@ -23,7 +24,8 @@ from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.dispatcher import WORKER
 
-ROUNDS = 3  # random first pictures: the PSNR of one differs by 2 dB from that of another
+ROUNDS = 3  # of every measurement that is not beside the peer
+PEER_STARTS = 10  # random first pictures: the PSNR of one differs by 2 dB from that of another
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
 TV = 0.0001  # small: at 0.001 the edge terms that only the peer has cost it 1 dB on LeNet
 
@@ -41,24 +43,24 @@ def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
     return chosen.resolve(plugin_catalog.describe())
 
 
-def ours(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
+def ours(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
     """Measure the seconds of the whole loop from one random picture, and the PSNR of its answer, in a process like a worker's."""
-    command = [sys.executable, __file__, chosen.model_dump_json(), str(threads), str(start)]
+    command = [sys.executable, __file__, chosen.model_dump_json(), str(threads), str(seed)]
     environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     answer: dict[str, float] = json.loads(done.stdout)
     return answer
 
 
-def loop(chosen: Experiment, threads: int, start: int) -> dict[str, float]:
+def loop(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
     """What `ours` runs. Three steps warm up, as the peer's do."""
     torch.set_num_threads(threads)
     scene = prepare(chosen, device=torch.device("cpu"))
     attack = plugin("attack", chosen.attack)
-    for _ in islice(attack.run(scene.seen, generator(start, "warm")), 3):
+    for _ in islice(attack.run(scene.seen, generator(seed, "warm")), 3):
         pass
     began, idle = time.perf_counter(), peak_mb()
-    for last in attack.run(scene.seen, generator(start, "attack")):  # noqa: B007 (the last one is the answer)
+    for last in attack.run(scene.seen, generator(seed, "attack")):  # noqa: B007 (the last one is the answer)
         pass
     seconds, more = time.perf_counter() - began, peak_mb() - idle
     return {"seconds": seconds, "psnr": float(metrics.psnr(last.x, scene.x).mean()), "more_mb": more}
@@ -77,7 +79,7 @@ def closed_form(most: int) -> list[dict[str, Any]]:
     )
     rows = []
     for threads in sorted({1, most}):
-        runs = [ours(chosen, threads, start) for start in range(ROUNDS)]
+        runs = [ours(chosen, threads, seed) for seed in range(ROUNDS)]
         row = {name: statistics.median(run[name] for run in runs) for name in ("seconds", "more_mb", "psnr")}
         rows.append({"model": "cnn6", "threads": threads, **row})
     return rows
@@ -89,9 +91,9 @@ def lanes(most: int) -> list[dict[str, Any]]:
     for model, steps in LANES.items():
         one, many = experiment(model, steps), experiment(model, steps, STARTS)
         single, together = [], []
-        for start in range(ROUNDS):
-            single += [ours(one, threads, start)["seconds"] for threads in {1, most}]
-            together.append(ours(many, most, start)["seconds"])
+        for seed in range(ROUNDS):
+            single += [ours(one, threads, seed)["seconds"] for threads in {1, most}]
+            together.append(ours(many, most, seed)["seconds"])
         row = {"model": model, "starts": STARTS, "threads": most, "steps": steps}
         rows.append(
             row
@@ -105,34 +107,35 @@ def lanes(most: int) -> list[dict[str, Any]]:
 
 
 def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
-    """Ours and the peer's in turn, from ROUNDS random pictures; medians of speed and ratio, mean PSNR, per model."""
+    """Measure ours and the peer in turn from the same PEER_STARTS random pictures; return medians of speed, ratio and PSNR per model."""
     rows = []
     for model, steps in CASES.items():
         chosen = experiment(model, steps)
         scene = prepare(chosen, device=torch.device("cpu"))
         with tempfile.TemporaryDirectory() as folder:
-            weights, picture = Path(folder, "weights.pt"), Path(folder, "picture.npy")
+            weights, picture, first = (Path(folder, name) for name in ("weights.pt", "picture.npy", "start.npy"))
             torch.save(scene.seen.model.state_dict(), weights)
-            np.save(picture, scene.x[0].numpy())
+            np.save(picture, scene.x.numpy())
             command: list[str | Path] = [peer, Path(__file__).parent / "peer.py"]
-            command += ["--model", model, "--weights", weights, "--picture", picture]
+            command += ["--model", model, "--weights", weights, "--pictures", picture]
             command += ["--label", str(int(scene.y[0])), "--iterations", str(steps), "--tv", str(TV), "--threads", str(threads)]
             pairs = []
-            for start in range(ROUNDS):
-                mine = ours(chosen, threads, start)
-                done = subprocess.run([*command, "--seed", str(start)], check=True, capture_output=True, text=True)
+            for seed in range(PEER_STARTS):
+                np.save(first, start("normal", scene.seen, generator(seed, "attack")).numpy())
+                mine = ours(chosen, threads, seed)
+                done = subprocess.run([*command, "--start", first], check=True, capture_output=True, text=True)
                 pairs.append((mine, json.loads(done.stdout.splitlines()[-1])))
         rows.append(
             {
                 "model": model,
                 "iterations": steps,
                 "threads": threads,
-                "starts": ROUNDS,
+                "starts": PEER_STARTS,
                 "ours_per_second": statistics.median(steps / mine["seconds"] for mine, _ in pairs),
                 "peer_per_second": statistics.median(theirs["iterations_per_second"] for _, theirs in pairs),
                 "ratio": statistics.median(steps / mine["seconds"] / theirs["iterations_per_second"] for mine, theirs in pairs),
-                "ours_psnr": statistics.mean(mine["psnr"] for mine, _ in pairs),
-                "peer_psnr": statistics.mean(theirs["psnr"] for _, theirs in pairs),
+                "ours_psnr": statistics.median(mine["psnr"] for mine, _ in pairs),
+                "peer_psnr": statistics.median(theirs["psnr"] for _, theirs in pairs),
             }
         )
     return rows

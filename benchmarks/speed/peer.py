@@ -3,7 +3,7 @@
 It runs in a virtual environment of its own (`make bench` makes .venv-bench), knows nothing of our code, and prints one line of JSON.
 The attack is the peer's, untouched: its configuration "invertinggradients" (cosine distance + total variation, Adam on the sign of the
 gradient, step size 0.1 divided by ten after 3/8, 5/8 and 7/8 of the iterations, values kept inside the box) through its own
-`prepare_attack` and `attacker.reconstruct`. Ours are the two networks, the weights, the picture and the weight of the total variation.
+`prepare_attack` and `attacker.reconstruct`. Ours are the networks, the weights, the pictures and the weight of the total variation.
 
 What differs from ours and cannot be configured away:
 
@@ -20,7 +20,6 @@ What differs from ours and cannot be configured away:
 import argparse
 import contextlib
 import json
-import math
 import platform
 import sys
 import time
@@ -31,34 +30,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from peer_networks import CLASSES, NETWORKS, SHAPE
 from torch import Tensor, nn
 
-SHAPE, CLASSES = (3, 32, 32), 10
 PACKAGES = ("breaching", "torch", "torchvision", "hydra-core", "numpy")
-
-
-def lenet() -> nn.Sequential:
-    """LeNet (Zhu): conv 5@12 /2 - conv 5@12 /2 - conv 5@12 /1, a sigmoid after each, then linear."""
-    layers: list[nn.Module] = []
-    for before, stride in ((SHAPE[0], 2), (12, 2), (12, 1)):
-        layers += [nn.Conv2d(before, 12, 5, stride=stride, padding=2), nn.Sigmoid()]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(12 * 8 * 8, CLASSES))
-
-
-def convnet(width: int = 16) -> nn.Sequential:
-    """The ConvNet of Inverting Gradients, whose paper has width 64: eight times conv 3 - BatchNorm - ReLU, two max-pools, then linear."""
-    layers: list[nn.Module] = []
-    before = SHAPE[0]
-    for number, times in enumerate((1, 2, 2, 4, 4, 4, 4, 4)):
-        after = times * width
-        layers += [nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
-        if number in (5, 7):
-            layers.append(nn.MaxPool2d(3))  # 32 -> 10 -> 3
-        before = after
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(before * 3 * 3, CLASSES))
-
-
-MODELS = {"lenet": lenet, "convnet": convnet}
 
 
 def load_weights(model: nn.Sequential, path: Path) -> tuple[list[float], list[float]]:
@@ -74,12 +49,12 @@ def load_weights(model: nn.Sequential, path: Path) -> tuple[list[float], list[fl
     return mean, std
 
 
-def load_picture(path: Path) -> Tensor:
-    """Return one picture (1, 3, 32, 32), float32 in [0, 1]."""
-    picture = np.load(path, allow_pickle=False)
-    if picture.size != math.prod(SHAPE) or picture.shape[-3:] != SHAPE or not 0 <= picture.min() <= picture.max() <= 1:
-        raise SystemExit(f"{path}: expected is one picture {SHAPE} with values in [0, 1], given was {picture.shape} {picture.dtype}.")
-    return torch.from_numpy(picture.astype(np.float32)).reshape(1, *SHAPE)
+def load_pictures(path: Path, count: int) -> Tensor:
+    """Return `count` pictures (B, 3, 32, 32), float32 in [0, 1]."""
+    pictures = np.load(path, allow_pickle=False)
+    if pictures.shape != (count, *SHAPE) or not 0 <= pictures.min() <= pictures.max() <= 1:
+        raise SystemExit(f"{path}: expected are {count} pictures {SHAPE} with values in [0, 1], given was {pictures.shape}.")
+    return torch.from_numpy(pictures.astype(np.float32))
 
 
 def attack(arguments: argparse.Namespace) -> dict[str, object]:
@@ -89,17 +64,17 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
 
     torch.set_num_threads(arguments.threads)
     torch.set_num_interop_threads(1)
-    model = MODELS[arguments.model]().eval()
+    model = NETWORKS[arguments.model]().eval()
     mean, std = load_weights(model, arguments.weights)
-    picture, labels = load_picture(arguments.picture), torch.tensor([arguments.label])
+    pictures, labels = load_pictures(arguments.pictures, len(arguments.label)), torch.tensor(arguments.label)
     dm, ds = (torch.tensor(constant).view(1, -1, 1, 1) for constant in (mean, std))
 
     # What a user of the peer gets from its server and user objects, written out: the same dictionaries, without their data loaders.
     loss = nn.CrossEntropyLoss()
-    gradient = torch.autograd.grad(loss(model((picture - dm) / ds), labels), list(model.parameters()))
+    gradient = torch.autograd.grad(loss(model((pictures - dm) / ds), labels), list(model.parameters()))
     about = SimpleNamespace(shape=SHAPE, mean=mean, std=std, classes=CLASSES, modality="vision")
     payload = [{"parameters": list(model.parameters()), "buffers": list(model.buffers()), "metadata": about}]
-    known = {"num_data_points": 1, "labels": labels, "local_hyperparams": None}  # None: one gradient, no local steps
+    known = {"num_data_points": len(labels), "labels": labels, "local_hyperparams": None}  # None: one gradient, no local steps
     shared = [{"gradients": list(gradient), "buffers": None, "metadata": known}]  # None: BatchNorm with the server's statistics
 
     side = SHAPE[-1]
@@ -114,19 +89,26 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
 
     for _ in range(3):  # one iteration each: TorchScript compiles its losses in the first calls
         attacker.reconstruct(payload, shared, server_secrets={}, dryrun=True)
-    torch.manual_seed(arguments.seed)  # the start is the peer's own normal noise
+    torch.manual_seed(arguments.seed)  # without a file the start is the peer's own normal noise
+    start = torch.from_numpy(np.load(arguments.start, allow_pickle=False)) if arguments.start else None
+    trace: list[tuple[float, Tensor]] = []
+    if arguments.trace:  # the total variation is computed once in each iteration, of the guess before its step
+        attacker.regularizers[0].register_forward_pre_hook(lambda _, given: trace.append((time.perf_counter(), given[0].detach().clone())))
     began = time.perf_counter()
-    answer, log = attacker.reconstruct(payload, shared, server_secrets={})
+    answer, log = attacker.reconstruct(payload, shared, server_secrets={}, initial_data=start)
     seconds = time.perf_counter() - began
+    if arguments.trace:
+        save_trace(arguments.trace, [(at - began, guess * ds + dm) for at, guess in [*trace, (began + seconds, answer["data"])]])
 
     done = len(log["Trial_0_Val"])  # fewer than asked when its loss stopped being finite
     guess = (answer["data"] * ds + dm).clamp(0, 1)
-    error = float((guess - picture).double().square().mean())
+    errors = (guess - pictures).double().square().mean((1, 2, 3))
     return {
         "iterations": done,
         "seconds": round(seconds, 4),
         "iterations_per_second": round(done / seconds, 2),
-        "psnr": round(-10 * math.log10(error), 3) if error else math.inf,
+        "psnr": round(float(-10 * errors.log10().mean()), 3),
+        "gradient_norm": float(torch.cat([value.double().flatten() for value in gradient]).norm()),
         "cosine_distance": log["opt_value"],
         "model": arguments.model,
         "threads": torch.get_num_threads(),
@@ -138,17 +120,25 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
     }
 
 
+def save_trace(path: Path, moments: list[tuple[float, Tensor]]) -> None:
+    """Save the seconds of each moment (T,) and its guess in pixels (T, B, C, H, W), which float16 rounds by at most 0.0005."""
+    seconds, guesses = zip(*moments, strict=True)
+    np.savez(path, seconds=np.array(seconds), guesses=torch.stack(guesses).clamp(0, 1).half().numpy())
+
+
 def read_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=MODELS, required=True)
+    parser.add_argument("--model", choices=NETWORKS, required=True)
     parser.add_argument("--weights", type=Path, required=True, help="state dict saved by torch.save, its tensors in the network's order")
-    parser.add_argument("--picture", type=Path, required=True, help=".npy, (3, 32, 32), in [0, 1]")
-    parser.add_argument("--label", type=int, choices=range(CLASSES), required=True, metavar="0..9")
+    parser.add_argument("--pictures", type=Path, required=True, help=".npy, (B, 3, 32, 32), in [0, 1]")
+    parser.add_argument("--label", type=int, choices=range(CLASSES), required=True, nargs="+", metavar="0..9", help="of each picture")
     parser.add_argument("--iterations", type=int, default=4800)
     parser.add_argument("--tv", type=float, default=0.1, help="weight of the total variation, in our terms")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--start", type=Path, help=".npy, (B, 3, 32, 32), normalised: the guess before the first iteration")
+    parser.add_argument("--trace", type=Path, help=".npz to write: seconds and guess before each iteration, and of the answer")
     return parser.parse_args()
 
 

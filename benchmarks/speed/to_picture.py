@@ -1,0 +1,245 @@
+"""Time to a picture: seconds and steps until a guess is as good as the peer's answer, first in the line-up, or recognizable.
+
+Ours and the package `breaching` attack one gradient from the same first guess, in turn, each in a process of its own. A process keeps every
+guess with its time; they are scored afterwards, so that scoring costs neither of them anything.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]]  # this folder, benchmarks, the project
+import numpy as np
+import torch
+from _table import Fields, save, say, table
+from loop import TV
+from torch import Tensor
+
+from leakage.engine.core import Snapshot, generator
+from leakage.engine.matching import start
+from leakage.evaluation import metrics
+from leakage.evaluation.play import PreparedAttack
+from leakage.settings import ROOT
+from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.words import RECOGNIZABLE
+from leakage.workers import plugin_catalog
+from leakage.workers.adapter import plugin, prepare
+from leakage.workers.dispatcher import WORKER
+
+PICTURES = ("astronaut", "chelsea", "coffee", "rocket", "retina", "immunohistochemistry", "face-0", "digit-0")  # a class each
+LEAST = 5.0  # dB above grey that the peer's answer must reach; below, time to it says nothing
+LOOKS = 24  # guesses of each run that are ranked in the line-up, evenly spaced by the logarithm of their step
+NEVER = math.inf
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network and a batch, attacked by Inverting Gradients with `steps` steps."""
+
+    title: str
+    peer: str
+    """The network's name in `peer_networks`."""
+    model: str
+    fields: Fields
+    pictures: int
+    steps: int
+
+
+CASES = {
+    f"{peer}-{pictures}": Case(title, peer, model, fields, pictures, steps)
+    for title, peer, model, fields, sizes in (
+        ("LeNet", "lenet", "lenet", Fields(), {1: 3000, 8: 3000}),
+        ("ConvNet-16", "convnet", "convnet", Fields(), {1: 1000, 8: 1000}),
+        ("ResNet18-16", "resnet", "resnet", Fields(), {1: 1000, 8: 1000}),
+        ("ConvNet-64", "convnet64", "convnet", Fields(width=64), {1: 1000, 8: 1000}),
+    )
+    for pictures, steps in sizes.items()
+}
+MEASURES: dict[str, Fields] = {  # what was tried to shorten the time, each by itself; `steps` is a fraction of the peer's
+    "the peer's settings": {},
+    "a quarter of the steps": {"steps": 0.25},
+    "an eighth of the steps": {"steps": 0.125},
+    "a quarter, cosine schedule": {"steps": 0.25, "schedule": "cosine"},
+    "a quarter, soft sign": {"steps": 0.25, "soft": True},
+    "a quarter, no sign": {"steps": 0.25, "signed": False},
+    "a quarter, four starts": {"steps": 0.25, "starts": 4},
+    "a quarter, then L-BFGS": {"steps": 0.25, "polish": 40},
+    "an eighth, then L-BFGS": {"steps": 0.125, "polish": 40},
+}
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All guesses of a run (T, B, C, H, W), and the seconds from the beginning of its loop to each of them."""
+
+    seconds: np.ndarray
+    guesses: Tensor
+
+    @staticmethod
+    def read(path: Path) -> "Trace":
+        """Read what `peer.save_trace` or `traced` wrote."""
+        with np.load(path, allow_pickle=False) as kept:
+            return Trace(kept["seconds"], torch.from_numpy(kept["guesses"]))
+
+    def when(self, step: int | None) -> dict[str, float]:
+        """Return the seconds and steps of a guess; never for None."""
+        return {"seconds": NEVER, "steps": NEVER} if step is None else {"seconds": float(self.seconds[step]), "steps": step}
+
+    def first_at(self, psnr: Tensor, least: float) -> int | None:
+        """Return the first guess with at least this PSNR; None: there is none."""
+        reached = (psnr >= least).nonzero()
+        return int(reached[0]) if len(reached) else None
+
+
+def experiment(case: Case, more: Fields) -> Experiment:
+    """Return Inverting Gradients on a case with other fields; labels are granted. `more["steps"]` is a fraction of the case's steps."""
+    fields = {**more, "steps": int(case.steps * float(more.get("steps", 1)))}
+    chosen = Experiment(
+        pictures=tuple(Picture(id=name) for name in PICTURES[: case.pictures]),
+        model=Part(id=case.model, fields={"normalise": "cifar10", **case.fields}),
+        assume=Assumptions(labels=True),
+        attack=Part(id="inverting_gradients", fields={"tv_weight": TV, **fields}),
+    )
+    return chosen.resolve(plugin_catalog.describe())
+
+
+def traced(chosen: Experiment, threads: int, seed: int, path: Path) -> None:
+    """Run our attack and write its trace; three steps warm up, as the peer's do."""
+    torch.set_num_threads(threads)
+    seen = prepare(chosen, device=torch.device("cpu")).seen
+    attack = plugin("attack", chosen.attack)
+    for _ in islice(attack.run(seen, generator(seed, "warm")), 3):
+        pass
+    began, seconds, guesses = time.perf_counter(), list[float](), list[Tensor]()
+    for snapshot in attack.run(seen, generator(seed, "attack")):
+        seconds.append(time.perf_counter() - began)
+        guesses.append(snapshot.x.clone())
+    np.savez(path, seconds=np.array(seconds), guesses=torch.stack(guesses).clamp(0, 1).half().numpy())
+
+
+def our_trace(chosen: Experiment, threads: int, seed: int, folder: Path) -> Trace:
+    """Run our attack in a process like a worker's, and return its trace."""
+    path = folder / "ours.npz"
+    environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, __file__, "--traced", chosen.model_dump_json(), str(threads), str(seed), str(path)]
+    subprocess.run(command, env=environment, check=True)
+    return Trace.read(path)
+
+
+def peer_trace(peer: Path, case: Case, scene: PreparedAttack, threads: int, seed: int, folder: Path) -> Trace:
+    """Run the peer's attack on the same weights and pictures from our first guess, and return its trace."""
+    weights, pictures, first, path = (folder / name for name in ("weights.pt", "pictures.npy", "start.npy", "peer.npz"))
+    torch.save(scene.seen.model.state_dict(), weights)
+    np.save(pictures, scene.x.numpy())
+    np.save(first, start("normal", scene.seen, generator(seed, "attack")).numpy())
+    command: list[str | Path] = [
+        peer,
+        Path(__file__).parent / "peer.py",
+        "--model",
+        case.peer,
+        "--weights",
+        weights,
+        "--pictures",
+        pictures,
+    ]
+    command += ["--label", *map(str, scene.y.tolist()), "--iterations", str(case.steps), "--tv", str(TV), "--threads", str(threads)]
+    done = subprocess.run([*command, "--start", first, "--trace", path], check=True, capture_output=True, text=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    norm = math.sqrt(sum(float(value.double().square().sum()) for value in scene.seen.as_gradient().values()))
+    if not math.isclose(told["gradient_norm"], norm, rel_tol=1e-3):
+        raise SystemExit(f"{case.title}: the peer's gradient has the norm {told['gradient_norm']}, ours {norm}. The networks differ.")
+    return Trace.read(path)
+
+
+def psnr_of(trace: Trace, scene: PreparedAttack) -> Tensor:
+    """Return the PSNR of every guess (T,), the mean over its batch."""
+    return torch.stack([metrics.psnr(guess.float(), scene.x).mean() for guess in trace.guesses])
+
+
+def shown(trace: Trace, scene: PreparedAttack) -> dict[str, dict[str, float]]:
+    """Return when the private picture first is first in its line-up, and when it is recognizable, among LOOKS guesses."""
+    last, found = len(trace.guesses) - 1, dict[str, int]()
+    for step in sorted({round(last ** (look / (LOOKS - 1))) for look in range(LOOKS)}):
+        snapshot = Snapshot(step, trace.guesses[step].float(), scene.y, torch.tensor(0.0))
+        frame = scene.referee().score(snapshot, ending="answer")
+        if frame.scores["rank"] == 1:
+            found.setdefault("first in the line-up", step)
+        if frame.verdict and frame.verdict["word"] == RECOGNIZABLE:
+            found.setdefault("recognizable", step)
+            break
+    return {name: trace.when(found.get(name)) for name in ("first in the line-up", "recognizable")}
+
+
+def compared(peer: Path, case: Case, measures: dict[str, Fields], threads: int, seed: int) -> dict[str, Any]:
+    """Return the times of both sides from one first guess."""
+    scene = prepare(experiment(case, {}), device=torch.device("cpu"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        theirs = peer_trace(peer, case, scene, threads, seed, folder)
+        ours = {title: our_trace(experiment(case, more), threads, seed, folder) for title, more in measures.items()}
+    quality = psnr_of(theirs, scene)
+    goal = float(quality[-1]) - 0.1  # dB
+    row: dict[str, Any] = {"grey": scene.baselines.scores["grey"]["psnr"], "answer": float(quality[-1])}
+    row["peer"] = {"the peer's PSNR": theirs.when(theirs.first_at(quality, goal)), **shown(theirs, scene)}
+    for title, trace in ours.items():
+        psnr = psnr_of(trace, scene)
+        row[title] = {"the peer's PSNR": trace.when(trace.first_at(psnr, goal)), **shown(trace, scene), "answer": float(psnr[-1])}
+        row[title]["all"] = float(trace.seconds[-1])
+    return row
+
+
+def medians(case: Case, rows: list[dict[str, Any]], side: str) -> list[Any]:
+    """Return a line of the table: medians of seconds, and how many times shorter than the peer's each is."""
+    line: list[Any] = [case.title, case.pictures, side]
+    for what in ("the peer's PSNR", "first in the line-up", "recognizable"):
+        seconds = statistics.median(row[side][what]["seconds"] for row in rows)
+        theirs = statistics.median(row["peer"][what]["seconds"] for row in rows)
+        line += [seconds, theirs / seconds if math.isfinite(theirs) and math.isfinite(seconds) else "-"]
+    return [*line, statistics.median(row[side].get("answer", row["answer"]) for row in rows), rows[0]["grey"]]
+
+
+def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: int, starts: int) -> dict[str, Any]:
+    """Measure the cases from several starts, print a table, and return every row."""
+    body: dict[str, Any] = {}
+    lines = []
+    for name in names:
+        case = CASES[name]
+        rows = [compared(peer, case, measures, threads, seed) for seed in range(starts)]
+        body[name] = {"threads": threads, "starts": starts, "steps": case.steps, "rows": rows}
+        lines += [medians(case, rows, side) for side in ("peer", *measures)]
+        above = statistics.median(row["answer"] - row["grey"] for row in rows)
+        if above < LEAST:
+            say(f"{case.title}, {case.pictures} pictures: the peer ends {above:.1f} dB above grey, too near for the time to mean anything.")
+    say("Seconds, medians, and how many times shorter than the peer's")
+    table(["network", "pictures", "side", "to its PSNR", "x", "first", "x", "recognizable", "x", "ends at dB", "grey"], lines)
+    return body
+
+
+def main() -> None:
+    """Parse the command line, measure, and write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", type=Path, default=ROOT / ".venv-bench/bin/python", help="the Python of the peer's environment")
+    parser.add_argument("--case", choices=CASES, nargs="+", default=list(CASES))
+    parser.add_argument("--measure", choices=MEASURES, nargs="+", default=["the peer's settings"])
+    parser.add_argument("--starts", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=1)
+    given = parser.parse_args()
+    measures = {name: MEASURES[name] for name in given.measure}
+    save("to_picture", report(given.peer.absolute(), given.case, measures, given.threads, given.starts))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--traced"]:
+        traced(Experiment.model_validate_json(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), Path(sys.argv[5]))
+    else:
+        main()
