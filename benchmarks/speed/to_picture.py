@@ -166,7 +166,7 @@ def psnr_of(trace: Trace, scene: PreparedAttack) -> Tensor:
     return torch.stack([metrics.psnr(guess.float(), scene.x).mean() for guess in trace.guesses])
 
 
-def shown(trace: Trace, scene: PreparedAttack) -> dict[str, dict[str, float]]:
+def find_shown(trace: Trace, scene: PreparedAttack) -> dict[str, dict[str, float]]:
     """Return when the private picture first is first in its line-up, and when it is recognizable, among LOOKS guesses."""
     last, found = len(trace.guesses) - 1, dict[str, int]()
     for step in sorted({round(last ** (look / (LOOKS - 1))) for look in range(LOOKS)}):
@@ -190,10 +190,10 @@ def compared(peer: Path, case: Case, measures: dict[str, Fields], threads: int, 
     quality = psnr_of(theirs, scene)
     goal = float(quality[-1]) - 0.1  # dB
     row: dict[str, Any] = {"grey": scene.baselines.scores["grey"]["psnr"], "answer": float(quality[-1])}
-    row["peer"] = {"the peer's PSNR": theirs.when(theirs.first_at(quality, goal)), **shown(theirs, scene)}
+    row["peer"] = {"the peer's PSNR": theirs.when(theirs.first_at(quality, goal)), **find_shown(theirs, scene)}
     for title, trace in ours.items():
         psnr = psnr_of(trace, scene)
-        row[title] = {"the peer's PSNR": trace.when(trace.first_at(psnr, goal)), **shown(trace, scene), "answer": float(psnr[-1])}
+        row[title] = {"the peer's PSNR": trace.when(trace.first_at(psnr, goal)), **find_shown(trace, scene), "answer": float(psnr[-1])}
         row[title]["all"] = float(trace.seconds[-1])
     return row
 

@@ -188,5 +188,5 @@ def warning_of(reading: RowsFound, count: int, loss: float) -> str:
         return ""
     return (
         f"The pictures that were read off have a gradient that differs by {loss**0.5:.0%} from the received gradient: the pictures or "
-        "their guessed classes are not exact. Noise, a protection or local steps may have come in between."
+        "their guessed classes are not exact. Wrong guesses of classes, noise, a protection or local steps can be the cause."
     )

@@ -19,7 +19,7 @@ class NewLayers(Check):
     plain = "The phone compares the names and shapes of the received layers with those of the network on which the phones agreed."
     hint = "It sees servers that add a layer, and misses servers that merely change values."
     source = "https://arxiv.org/abs/2303.12233"
-    measures = "how many of the tensors are not those of the agreed network"
+    measures = "how many sets of weights or biases are not those of the agreed network"
 
     threshold: float = param(0, 0, 1000, "The check trips if more tensors than this are new, missing or of another shape.")
 

@@ -26,8 +26,8 @@ MOST = 16  # the most pictures in one sum
 MOST_ROUNDS = 100_000
 ATTACKERS: dict[Attacker, str] = {
     "knows": "The people running the server. They know how the phones protect themselves.",
-    "still": "The same people, and the server cheats: it sends one model again and again, and averages what comes back.",
-    "changes": "The same people, and the server cheats: it changes the model that it sends, so that single pictures can be read off.",
+    "still": "The people running the server, which cheats: it sends one model again and again, and averages what comes back.",
+    "changes": "The people running the server, which cheats: it changes the model that it sends, so that single pictures can be read off.",
     "naive": "The people running the server. They do not know the protection.",
 }
 STEPS = {"one": "One step, then it sends (FedSGD)", "several": "Several steps by itself, then it sends (FedAvg)"}

@@ -9,6 +9,7 @@ from leakage.results.over_rounds import best_of
 from leakage.results.run_assumptions import run_assumptions
 from leakage.runs.event_parts import BaselineScores, FrameScores, GradientDistances, PrivacyBound
 from leakage.runs.events import AttackEnd, MetaEvent
+from leakage.settings import AUTOGRAD, FORMULA
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row
@@ -24,6 +25,10 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
     ),
 }
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
+DERIVATIVES = {
+    FORMULA: "by a formula for the layers of this network; PyTorch's automatic differentiation gives other last digits",
+    AUTOGRAD: "by PyTorch's automatic differentiation",
+}
 BASELINES = {
     "grey": "A grey picture",
     "mean": "The average of all pictures in the line-up",
@@ -52,8 +57,12 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
         ("setting", "Random start (seed)", f"{experiment.seed}; this is a single run with one seed"),
     ]
     if meta:
-        versions = ", ".join(f"{name} {number[:10]}" for name, number in meta.environment.versions.items())
-        rows.append(("setting", "Device and versions", f"{meta.environment.device}; {versions}"))
+        versions = dict(meta.environment.versions)
+        derivatives = versions.pop("derivatives by", None)  # runs before it was told have none
+        if derivatives and "steps" in experiment.attack.fields:
+            rows.append(("setting", "How the search gets its derivatives", DERIVATIVES[derivatives]))
+        named = ", ".join(f"{name} {number[:10]}" for name, number in versions.items())
+        rows.append(("setting", "Device and versions", f"{meta.environment.device}; {named}"))
         measures = ("The line-up", meta.judging.lineup), ("LPIPS", meta.judging.lpips)
         rows += [("setting", title, measure.words) for title, measure in measures if measure]
     if meta and meta.update.changed and experiment.defenses:

@@ -124,12 +124,14 @@ function matched(value, first, meta) {
 }
 
 /**
- * Where distances are squared: that of a gradient of zeros, which a small update makes small too.
+ * Where distances are squared: that of a gradient of zeros. It is 1 where distances are relative; else a small update makes it small too.
  * @param {MetaEvent | null} meta
  */
 function distanceOfZeros(meta) {
   const norm = meta?.received?.norm;
-  return /squared/.test(meta?.loss_name ?? '') && isNumber(norm) ? norm ** 2 : null;
+  const name = meta?.loss_name ?? '';
+  if (/relative/.test(name)) return 1;
+  return /squared/.test(name) && isNumber(norm) ? norm ** 2 : null;
 }
 
 /**

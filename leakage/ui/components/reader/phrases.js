@@ -29,6 +29,7 @@ export const PHRASES = {
   private: 'The private picture',
   privateMany: 'The private pictures',
   privateWhere: 'stays on the phone',
+  privateManyWhere: 'stay on the phone',
   wire: 'What is sent',
   numbers: '{n} numbers',
   numbersOf: '{n} numbers; the rest of {all} are 0',

@@ -75,7 +75,7 @@ export class Screen {
     }
     const { meta } = record;
     const many = meta.batch > 1;
-    const truth = zone('private', say(many ? 'privateMany' : 'private'), say('privateWhere'));
+    const truth = zone('private', say(many ? 'privateMany' : 'private'), say(many ? 'privateManyWhere' : 'privateWhere'));
     const wire = zone('wire', say('wire'), sentWords(meta.received));
     const guess = zone('attacker', say('attacker'), say('attackerWhere'));
     const grids = { truth: element('div', 'gle-tiles'), guess: element('div', 'gle-tiles') };
