@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 import torch
-from small_problems import altered, moments, precision
+from small_problems import GRANTED, altered, moments, precision
 from torch import Tensor, nn
 
 from leakage.attacks._certificate import Layer, Proof
@@ -161,9 +161,10 @@ def test_clipping_every_picture_changes_none_of_them() -> None:
 
 
 def test_lambda_falls_with_noise_and_the_pictures_with_it() -> None:
+    """Labels are granted: SPEAR needs none, and to read them takes longer than to find the pictures."""
     with precision(torch.float64):
         found = [
-            [answer(relative_noise(seen_of(pictures(8, seed), seed=seed), share, seed)) for seed in range(3)]
+            [answer(relative_noise(seen_of(pictures(8, seed), seed=seed, assume=GRANTED), share, seed)) for seed in range(3)]
             for share in (1e-4, 1e-3, 1e-2, 1e-1)
         ]
         means = [sum(float(one.note["lambda"]) for one in some) / 3 for some in found]
@@ -182,11 +183,12 @@ def test_eight_bits_hide_no_picture() -> None:
 
 
 def test_noise_is_averaged_away_over_rounds() -> None:
+    """Labels are granted: SPEAR needs none, and to read them takes longer than to find the pictures."""
     x, worst = pictures(8), []
     for strategy in ("", "average the rounds"):
         defense = (Part(id="gaussian_noise", fields={"scale": 0.003}),)
         watched = {"protocol": Part(id="fedsgd", fields={"rate": 1e-6}), "rounds": 16, "attacked_round": 16}
-        found = answer(seen_of(x, defenses=defense, assume=Assumptions(strategy=strategy), **watched))
+        found = answer(seen_of(x, defenses=defense, assume=Assumptions(labels=True, strategy=strategy), **watched))
         worst.append(float(errors(found, x).mean()))
     assert worst[1] < worst[0] / 8  # a sixteenth of the variance
 
