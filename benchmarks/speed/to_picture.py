@@ -38,7 +38,7 @@ from leakage.workers.dispatcher import WORKER
 
 PICTURES = ("astronaut", "chelsea", "coffee", "rocket", "retina", "immunohistochemistry", "face-0", "digit-0")  # a class each
 LEAST = 5.0  # dB above grey that the peer's answer must reach; below, time to it says nothing
-LOOKS = 24  # guesses of each run that are ranked in the line-up, evenly spaced by the logarithm of their step
+LOOKS = 16  # guesses of each run that are ranked in the line-up, evenly spaced by the logarithm of their step
 NEVER = math.inf
 
 
@@ -61,7 +61,7 @@ CASES = {
         ("LeNet", "lenet", "lenet", Fields(), {1: 3000, 8: 3000}),
         ("ConvNet-16", "convnet", "convnet", Fields(), {1: 1000, 8: 1000}),
         ("ResNet18-16", "resnet", "resnet", Fields(), {1: 1000, 8: 1000}),
-        ("ConvNet-64", "convnet64", "convnet", Fields(width=64), {1: 1000, 8: 1000}),
+        ("ConvNet-64", "convnet64", "convnet", Fields(width=64), {1: 300, 8: 300}),  # a third of a second for each step
     )
     for pictures, steps in sizes.items()
 }

@@ -34,11 +34,14 @@ def attack_title(experiment: Experiment, known: Catalog) -> str:
     if experiment.server:
         names.append(f"for a server that changes the model ({name('server', experiment.server.id)})")
     if experiment.checks:
-        names.append(f"checked by the phone ({', '.join(name('check', part.id) for part in experiment.checks)})")
+        checks = ", ".join(name("check", part.id) for part in experiment.checks)
+        names.append(f"{'and' if experiment.server else 'for'} a phone that checks the model ({checks})")
     if experiment.rounds > 1:
         names.append(f"in round {experiment.attacked_round} of {experiment.rounds}")
     if not coincide(experiment, known):
-        names.append("(adaptive)" if experiment.assume.adaptive else "(naive)")
+        strategy = known.strategy_title(experiment.assume.strategy) if experiment.assume.strategy else ""
+        adaptive = f"(adaptive: {strategy})" if strategy else "(adaptive)"
+        names.append(adaptive if experiment.assume.adaptive else "(naive)")
     return f"{_subject(experiment.pictures)}: {' '.join(names)}, seed {experiment.seed}"
 
 

@@ -211,7 +211,7 @@ def test_the_checks_are_told_in_a_line_in_titles_and_between_variants() -> None:
     assert summary([reading(1.0), reading(4.0, 2, tripped=True)]) == "New layers 4 above 2 in round 2"
     assert summary([reading(1.0)]) == "New layers 1"
     assert summary([]) == ""
-    assert "checked by the phone (New layers)" in attack_title(CHECKED, CATALOG)
+    assert "a phone that checks the model (New layers)" in attack_title(CHECKED, CATALOG)
     apart, _ = differs([CHECKED, CHECKED.model_copy(update={"refuse": False}), Experiment(model=TINY)], CATALOG)
     (line,) = [line for line in apart if line.startswith("The phone's checks: ")]
     assert [part.endswith("refuses nothing") for part in line.split("; ")] == [False, True, False]

@@ -143,10 +143,11 @@ def without_none(values: Sequence[float | None] | None) -> list[float]:
 
 
 def baseline_rows(meta: MetaEvent | None) -> list[Row]:
-    """Return a row with the scores of each baseline: pictures that are made without the update."""
+    """Return a row with the scores of each baseline: pictures that are made without the update. Of a batch the scores are means."""
     judging = meta.judging if meta else None
     scores, size = (judging.baselines, judging.lineup.size if judging.lineup else None) if judging else ({}, None)
-    return [("baseline", f"{title} would score", _scores(scores[name], size)) for name, title in BASELINES.items() if name in scores]
+    mean = ", on average over the batch" if meta and meta.truth.batch > 1 else ""
+    return [("baseline", f"{title} would score", _scores(scores[name], size) + mean) for name, title in BASELINES.items() if name in scores]
 
 
 def _scores(scores: BaselineScores, size: int | None) -> str:

@@ -51,7 +51,7 @@ export function tellChecks(root, { meta, end }) {
   const foot = find(root, '.gle-private .gle-foot');
   foot.textContent = foot.textContent.split('\n')[0]; // that numbers leave the phone does not hold
   find(root, '.gle-received').textContent = 'Nothing was sent.';
-  childrenOf(find(root, '.gle-guess')).forEach((tile) => captionTile(tile, { label: 'nothing was sent' }));
+  childrenOf(find(root, '.gle-guess')).forEach((tile) => captionTile(tile, { text: 'nothing sent', label: 'nothing was sent' }));
 }
 
 /** @param {CheckFacts} reading */
