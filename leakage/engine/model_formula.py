@@ -93,7 +93,13 @@ class ModelFormula:
             return None
         with torch.no_grad():
             passed = formula(self._fold(formula, weights), len(x), x.flatten(0, 1), y.flatten(0, 1))
-            return passed.gradients(), torch.no_grad()(lambda v: passed.derivative(v)[0].view_as(x))
+            gradients = passed.gradients()
+
+        def vjp(v: Params) -> Tensor:
+            with torch.no_grad():
+                return passed.derivative(v)[0].view_as(x)
+
+        return gradients, vjp
 
     def _are_constant(self, weights: Params) -> bool:
         """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
