@@ -60,7 +60,7 @@ test('of a run that the phone refused only the refusal and the checks are told',
   assert.equal(text('private .gle-foot'), 'It never leaves the phone.');
   assert.equal(text('network .gle-where'), 'over the network');
   assert.equal(text('attacker .gle-where'), '');
-  assert.equal(text('guess figcaption'), '');
+  assert.equal(text('guess figcaption'), 'nothing sent');
   assert.equal(text('checks li'), AT_A);
   view.reset({ id: 's' }); // another run, which the phone trains
   hear({ ...RUNNING, run: 's' }, { ...META_OF_R, run: 's' }, ...FRAMES.map((one) => ({ ...one, run: 's' })), { ...END, run: 's' });
