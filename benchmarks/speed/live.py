@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from loop import experiment, ours
+from loop import batch_of, experiment, ours
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from leakage.data.images import gallery
 from leakage.runs.notes import SPEEDS
 from leakage.runs.service import Service
 from leakage.runs.store import OPEN, Store
 from leakage.settings import ROOT, cores, settings
-from leakage.spec.experiment import Experiment, Picture
+from leakage.spec.experiment import Experiment
 from leakage.workers.adapter import prepare
 from leakage.workers.timing import fitting_threads
 
@@ -140,11 +139,6 @@ def run_to_end(doors: Service, *chosen: Experiment) -> list[float]:
     while any(run.status in OPEN for run in map(doors.look, runs) if run):
         time.sleep(0.05)
     return [run.result["seconds"] for run in map(doors.look, runs) if run and run.result]
-
-
-def batch_of(chosen: Experiment, batch: int, seed: int) -> Experiment:
-    """Return the experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
-    return chosen.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[:batch]), "seed": seed})
 
 
 def keeping(site: Site) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The attack's loop: iterations per second beside the package `breaching`, same model, picture, cost, threads and precision."""
 
 import json
+import math
 import os
 import resource
 import statistics
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from leakage.engine.core import generator
+from leakage.data.images import gallery
+from leakage.engine.core import Snapshot, generator
 from leakage.engine.matching import start
 from leakage.evaluation import metrics
+from leakage.evaluation.play import PreparedAttack
 from leakage.settings import ROOT
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.dispatcher import WORKER
@@ -43,24 +47,39 @@ def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
     return chosen.resolve(plugin_catalog.describe())
 
 
+def batch_of(chosen: Experiment, batch: int, seed: int) -> Experiment:
+    """Return the experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
+    return chosen.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[:batch]), "seed": seed})
+
+
+def run_like_worker(script: str, *arguments: object) -> str:
+    """Run a script in a process like a worker's, and return what it prints."""
+    environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, script, *map(str, arguments)]
+    return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+
+
 def ours(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
     """Measure the seconds of the whole loop from one random picture, and the PSNR of its answer, in a process like a worker's."""
-    command = [sys.executable, __file__, chosen.model_dump_json(), str(threads), str(seed)]
-    environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
-    answer: dict[str, float] = json.loads(done.stdout)
+    answer: dict[str, float] = json.loads(run_like_worker(__file__, chosen.model_dump_json(), threads, seed))
     return answer
 
 
-def loop(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
-    """What `ours` runs. Three steps warm up, as the peer's do."""
+def prepare_warm(chosen: Experiment, threads: int, seed: int) -> tuple[PreparedAttack, Iterator[Snapshot]]:
+    """Return the attack and its snapshots, not yet begun. Three steps have warmed it up, as the peer's do."""
     torch.set_num_threads(threads)
     scene = prepare(chosen, device=torch.device("cpu"))
     attack = plugin("attack", chosen.attack)
     for _ in islice(attack.run(scene.seen, generator(seed, "warm")), 3):
         pass
+    return scene, attack.run(scene.seen, generator(seed, "attack"))
+
+
+def loop(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
+    """What `ours` runs."""
+    scene, snapshots = prepare_warm(chosen, threads, seed)
     began, idle = time.perf_counter(), peak_mb()
-    for last in attack.run(scene.seen, generator(seed, "attack")):  # noqa: B007 (the last one is the answer)
+    for last in snapshots:  # noqa: B007 (the last one is the answer)
         pass
     seconds, more = time.perf_counter() - began, peak_mb() - idle
     return {"seconds": seconds, "psnr": float(metrics.psnr(last.x, scene.x).mean()), "more_mb": more}
@@ -106,25 +125,44 @@ def lanes(most: int) -> list[dict[str, Any]]:
     return rows
 
 
+def run_peer(peer: Path, model: str, scene: PreparedAttack, *more: object, steps: int, threads: int, seed: int) -> dict[str, Any]:
+    """Run the peer's attack on the weights and pictures of ours, from our first guess, and return what it prints.
+
+    Args:
+        peer: the Python of the peer's environment.
+        model: the network's name in `peer_networks`.
+        scene: our attack.
+        more: further arguments of `peer.py`.
+        steps: iterations.
+        threads: of torch.
+        seed: of our first guess.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        weights, pictures, first = (Path(folder, name) for name in ("weights.pt", "pictures.npy", "start.npy"))
+        torch.save(scene.seen.model.state_dict(), weights)
+        np.save(pictures, scene.x.numpy())
+        np.save(first, start("normal", scene.seen, generator(seed, "attack")).numpy())
+        files = ["--weights", weights, "--pictures", pictures, "--start", first]
+        numbers = ["--iterations", steps, "--tv", TV, "--threads", threads, "--label", *scene.y.tolist()]
+        command = [peer, Path(__file__).parent / "peer.py", "--model", model, *files, *numbers, *more]
+        done = subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True)
+    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    norm = float(torch.cat([value.double().flatten() for value in scene.seen.as_gradient().values()]).norm())
+    if not math.isclose(told["gradient_norm"], norm, rel_tol=1e-3):
+        raise SystemExit(f"{model}: the peer's gradient has the norm {told['gradient_norm']}, ours {norm}. The networks differ.")
+    return told
+
+
 def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
     """Measure ours and the peer in turn from the same PEER_STARTS random pictures; return medians of speed, ratio and PSNR per model."""
     rows = []
     for model, steps in CASES.items():
         chosen = experiment(model, steps)
         scene = prepare(chosen, device=torch.device("cpu"))
-        with tempfile.TemporaryDirectory() as folder:
-            weights, picture, first = (Path(folder, name) for name in ("weights.pt", "picture.npy", "start.npy"))
-            torch.save(scene.seen.model.state_dict(), weights)
-            np.save(picture, scene.x.numpy())
-            command: list[str | Path] = [peer, Path(__file__).parent / "peer.py"]
-            command += ["--model", model, "--weights", weights, "--pictures", picture]
-            command += ["--label", str(int(scene.y[0])), "--iterations", str(steps), "--tv", str(TV), "--threads", str(threads)]
-            pairs = []
-            for seed in range(PEER_STARTS):
-                np.save(first, start("normal", scene.seen, generator(seed, "attack")).numpy())
-                mine = ours(chosen, threads, seed)
-                done = subprocess.run([*command, "--start", first], check=True, capture_output=True, text=True)
-                pairs.append((mine, json.loads(done.stdout.splitlines()[-1])))
+        pairs = []
+        for seed in range(PEER_STARTS):
+            mine = ours(chosen, threads, seed)
+            pairs.append((mine, run_peer(peer, model, scene, steps=steps, threads=threads, seed=seed)))
         rows.append(
             {
                 "model": model,

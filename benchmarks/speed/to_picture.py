@@ -5,16 +5,12 @@ guess with its time; they are scored afterwards, so that scoring costs neither o
 """
 
 import argparse
-import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -22,21 +18,18 @@ sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]] 
 import numpy as np
 import torch
 from _table import Fields, save, say, table
-from loop import TV
+from loop import TV, batch_of, prepare_warm, run_like_worker, run_peer
 from torch import Tensor
 
-from leakage.engine.core import Snapshot, generator
-from leakage.engine.matching import start
+from leakage.engine.core import Snapshot
 from leakage.evaluation import metrics
 from leakage.evaluation.play import PreparedAttack
 from leakage.settings import ROOT
-from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
+from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
-from leakage.workers.adapter import plugin, prepare
-from leakage.workers.dispatcher import WORKER
+from leakage.workers.adapter import prepare
 
-PICTURES = ("astronaut", "chelsea", "coffee", "rocket", "retina", "immunohistochemistry", "face-0", "digit-0")  # a class each
 LEAST = 5.0  # dB above grey that the peer's answer must reach; below, time to it says nothing
 LOOKS = 16  # guesses of each run that are ranked in the line-up, evenly spaced by the logarithm of their step
 NEVER = math.inf
@@ -65,7 +58,7 @@ CASES = {
     )
     for pictures, steps in sizes.items()
 }
-MEASURES: dict[str, Fields] = {  # what was tried to shorten the time, each by itself; `steps` is a fraction of the peer's
+MEASURES: dict[str, Fields] = {  # ways to shorten the time, each by itself; `steps` is a fraction of the peer's
     "the peer's settings": {},
     "a quarter of the steps": {"steps": 0.25},
     "an eighth of the steps": {"steps": 0.125},
@@ -95,70 +88,32 @@ class Trace:
         """Return the seconds and steps of a guess; never for None."""
         return {"seconds": NEVER, "steps": NEVER} if step is None else {"seconds": float(self.seconds[step]), "steps": step}
 
-    def first_at(self, psnr: Tensor, least: float) -> int | None:
-        """Return the first guess with at least this PSNR; None: there is none."""
-        reached = (psnr >= least).nonzero()
-        return int(reached[0]) if len(reached) else None
+
+def find_first(psnr: Tensor, least: float) -> int | None:
+    """Return the first guess with at least this PSNR; None: there is none."""
+    reached = (psnr >= least).nonzero()
+    return int(reached[0]) if len(reached) else None
 
 
 def experiment(case: Case, more: Fields) -> Experiment:
     """Return Inverting Gradients on a case with other fields; labels are granted. `more["steps"]` is a fraction of the case's steps."""
     fields = {**more, "steps": int(case.steps * float(more.get("steps", 1)))}
     chosen = Experiment(
-        pictures=tuple(Picture(id=name) for name in PICTURES[: case.pictures]),
         model=Part(id=case.model, fields={"normalise": "cifar10", **case.fields}),
         assume=Assumptions(labels=True),
         attack=Part(id="inverting_gradients", fields={"tv_weight": TV, **fields}),
     )
-    return chosen.resolve(plugin_catalog.describe())
+    return batch_of(chosen, case.pictures, chosen.seed).resolve(plugin_catalog.describe())
 
 
 def traced(chosen: Experiment, threads: int, seed: int, path: Path) -> None:
-    """Run our attack and write its trace; three steps warm up, as the peer's do."""
-    torch.set_num_threads(threads)
-    seen = prepare(chosen, device=torch.device("cpu")).seen
-    attack = plugin("attack", chosen.attack)
-    for _ in islice(attack.run(seen, generator(seed, "warm")), 3):
-        pass
+    """Run our attack and write its trace."""
+    _, snapshots = prepare_warm(chosen, threads, seed)
     began, seconds, guesses = time.perf_counter(), list[float](), list[Tensor]()
-    for snapshot in attack.run(seen, generator(seed, "attack")):
+    for snapshot in snapshots:
         seconds.append(time.perf_counter() - began)
         guesses.append(snapshot.x.clone())
     np.savez(path, seconds=np.array(seconds), guesses=torch.stack(guesses).clamp(0, 1).half().numpy())
-
-
-def our_trace(chosen: Experiment, threads: int, seed: int, folder: Path) -> Trace:
-    """Run our attack in a process like a worker's, and return its trace."""
-    path = folder / "ours.npz"
-    environment = {**os.environ, **WORKER, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, __file__, "--traced", chosen.model_dump_json(), str(threads), str(seed), str(path)]
-    subprocess.run(command, env=environment, check=True)
-    return Trace.read(path)
-
-
-def peer_trace(peer: Path, case: Case, scene: PreparedAttack, threads: int, seed: int, folder: Path) -> Trace:
-    """Run the peer's attack on the same weights and pictures from our first guess, and return its trace."""
-    weights, pictures, first, path = (folder / name for name in ("weights.pt", "pictures.npy", "start.npy", "peer.npz"))
-    torch.save(scene.seen.model.state_dict(), weights)
-    np.save(pictures, scene.x.numpy())
-    np.save(first, start("normal", scene.seen, generator(seed, "attack")).numpy())
-    command: list[str | Path] = [
-        peer,
-        Path(__file__).parent / "peer.py",
-        "--model",
-        case.peer,
-        "--weights",
-        weights,
-        "--pictures",
-        pictures,
-    ]
-    command += ["--label", *map(str, scene.y.tolist()), "--iterations", str(case.steps), "--tv", str(TV), "--threads", str(threads)]
-    done = subprocess.run([*command, "--start", first, "--trace", path], check=True, capture_output=True, text=True)
-    told = json.loads(done.stdout.splitlines()[-1])
-    norm = math.sqrt(sum(float(value.double().square().sum()) for value in scene.seen.as_gradient().values()))
-    if not math.isclose(told["gradient_norm"], norm, rel_tol=1e-3):
-        raise SystemExit(f"{case.title}: the peer's gradient has the norm {told['gradient_norm']}, ours {norm}. The networks differ.")
-    return Trace.read(path)
 
 
 def psnr_of(trace: Trace, scene: PreparedAttack) -> Tensor:
@@ -183,17 +138,20 @@ def find_shown(trace: Trace, scene: PreparedAttack) -> dict[str, dict[str, float
 def compared(peer: Path, case: Case, measures: dict[str, Fields], threads: int, seed: int) -> dict[str, Any]:
     """Return the times of both sides from one first guess."""
     scene = prepare(experiment(case, {}), device=torch.device("cpu"))
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        theirs = peer_trace(peer, case, scene, threads, seed, folder)
-        ours = {title: our_trace(experiment(case, more), threads, seed, folder) for title, more in measures.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        path, ours = Path(folder, "trace.npz"), dict[str, Trace]()
+        run_peer(peer, case.peer, scene, "--trace", path, steps=case.steps, threads=threads, seed=seed)
+        theirs = Trace.read(path)
+        for title, more in measures.items():
+            run_like_worker(__file__, "--traced", experiment(case, more).model_dump_json(), threads, seed, path)
+            ours[title] = Trace.read(path)
     quality = psnr_of(theirs, scene)
     goal = float(quality[-1]) - 0.1  # dB
     row: dict[str, Any] = {"grey": scene.baselines.scores["grey"]["psnr"], "answer": float(quality[-1])}
-    row["peer"] = {"the peer's PSNR": theirs.when(theirs.first_at(quality, goal)), **find_shown(theirs, scene)}
+    row["peer"] = {"the peer's PSNR": theirs.when(find_first(quality, goal)), **find_shown(theirs, scene)}
     for title, trace in ours.items():
         psnr = psnr_of(trace, scene)
-        row[title] = {"the peer's PSNR": trace.when(trace.first_at(psnr, goal)), **find_shown(trace, scene), "answer": float(psnr[-1])}
+        row[title] = {"the peer's PSNR": trace.when(find_first(psnr, goal)), **find_shown(trace, scene), "answer": float(psnr[-1])}
         row[title]["all"] = float(trace.seconds[-1])
     return row
 

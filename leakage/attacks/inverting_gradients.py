@@ -31,7 +31,7 @@ class InvertingGradients(Attack):
     Unlike the paper: the default TV weight is 0.001. The paper's section 5 names 0.01 as usual, its appendix names a weight for each table,
     and 0.1 is the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more
     than 0.01 (benchmarks/published/inverting_gradients_lenet.py). The fast preset reaches on LeNet in a third of the time what 3,000 steps
-    reach (benchmarks/speed/to_picture.py); on networks with ReLU L-BFGS brings nothing.
+    reach (benchmarks/speed/to_picture.py). On ResNet18, which has ReLU, L-BFGS added nothing.
     Source: Geiping et al. 2020, equations 4 and 6, section 5; soft sign, cosine schedule and tiles follow the package breaching.
     """
 

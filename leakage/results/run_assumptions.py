@@ -4,12 +4,12 @@ from leakage.runs.endings import why_refused
 from leakage.runs.events import AttackEnd, MetaEvent
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
-from leakage.spec.threat_model import Row, assumptions
+from leakage.spec.threat_model import ATTACKER_ROW, Row, assumptions
 
 OF_THE_UPDATE = (
     "finds out",
     "receives",
-    "Naive or adaptive",
+    ATTACKER_ROW,
 )  # tags and titles of rows that a refused run does not have
 
 

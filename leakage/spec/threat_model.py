@@ -12,6 +12,8 @@ from leakage.spec.introduction import Introduction
 from leakage.spec.unimitated import describe_answer, describe_network, describe_without_steps
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, SERVERS, STATISTICS, TASKS, format_value
 
+ATTACKER_ROW = "Naive or adaptive"  # title of the row on what the attacker makes of the update
+
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
     """Return whether the naive and the adaptive attacker of this experiment do the same; False if its protocol no longer exists."""
@@ -115,7 +117,7 @@ def assumptions(
         *check_rows(experiment, known, readings),
         ("knows", "The model and its weights", f"{_model(model, experiment.model)}, {weights}, {task}"),
         ("does not use" if unused else "knows" if sees else "does not know", "What the client does", behavior.describe(experiment.rounds)),
-        ("assumed", "Naive or adaptive", what + by_attack),
+        ("assumed", ATTACKER_ROW, what + by_attack),
         *_sum(behavior),
         ("knows", "Rounds watched", _rounds(experiment)),
         ("knows", "How many pictures, and their size", batch),

@@ -203,6 +203,11 @@ test('the match counts decades below the start, six are full', (t) => {
   const squared = { ...META, received: { ...META.received, norm: 10 } };
   assert.deepEqual(at(0.1, squared, 1e6), ['0.1', 'scaleX(0.5000)']);
   assert.deepEqual(read('loss').marks, ['start 1,000,000', 'no gradient at all 100']);
+  // Relative, squared or not: a gradient of zeros is at 1.
+  for (const loss_name of ['squared relative gradient distance', 'relative gradient distance']) {
+    assert.deepEqual(at(0.001, { ...squared, loss_name }, 1e6), ['0.001', 'scaleX(0.5000)']);
+    assert.deepEqual(read('loss').marks, ['start 1,000,000', 'no gradient at all 1']);
+  }
 });
 
 test('in a comparison terms stand without parentheses', (t) => {

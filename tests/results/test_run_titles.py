@@ -17,5 +17,7 @@ def test_a_title_names_what_sets_a_run_apart() -> None:
     pruned = Experiment(pictures=(Picture(id="cat"), Picture(id="gone")), defenses=(Part(id="pruning", fields={"fraction": 0.5}),))
     assert attack_title(pruned, CATALOG).startswith("2 pictures: iDLG")
     assert attack_title(pruned, CATALOG).endswith("with Pruning 0.5 (adaptive), seed 1")
+    behind = pruned.model_copy(update={"assume": Assumptions(strategy="collect the rounds")})
+    assert attack_title(behind, CATALOG).endswith("with Pruning 0.5 (adaptive: collect the rounds), seed 1")
     for alone, subject in ((Picture(id="gone"), "gone: "), (Picture(source="upload", id="a", label=1), "Own picture: ")):
         assert attack_title(Experiment(pictures=(alone,)), CATALOG).startswith(subject)

@@ -10,17 +10,18 @@ from sample_events import end, meta, received
 from small_problems import CATALOG
 
 from leakage.learn.restored import restore_all
+from leakage.results.run_assumptions import run_assumptions
 from leakage.runs.estimates import count_passes, timing_key
 from leakage.runs.service import Service
 from leakage.spec import catalog
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture, parse
-from leakage.spec.threat_model import assumptions
+from leakage.spec.threat_model import ATTACKER_ROW, assumptions
 from leakage.ui.components import sent
 from leakage.ui.components.live import Shown
 from leakage.ui.lab.result import find_shown_runs
-from leakage.ui.lab.threat_model_table import setting_rows
+from leakage.ui.lab.threat_model_table import baseline_rows, setting_rows
 
 EIGHT = {"batch": "8"}
 PHONES = Part(id="secure_aggregation", fields={"clients": 4})
@@ -287,6 +288,29 @@ def test_the_threat_model_table_says_where_an_answer_was_read_and_what_the_attac
     assert not {"What the picture was read from", "What the attack reports"} & set(searched)
     model = "The model that the attacker computes with: as the phone received it (0), as the phone sent it back (1), or a mixture"
     assert said(alpha=0.48123)[model] == "alpha 0.48"
+
+
+def test_a_search_says_how_it_got_its_derivatives_and_a_closed_form_needs_none() -> None:
+    told = meta(received=received(1), versions={"torch": "2", "derivatives by": "formula"})
+    search, closed = (Experiment(attack=Part(id=attack)).resolve(CATALOG) for attack in ("inverting_gradients", "linear_layer"))
+    row = "How the search gets its derivatives"
+    searched, read = ({what: value for _, what, value in setting_rows(one, CATALOG, told, None)} for one in (search, closed))
+    assert searched[row].startswith("by a formula for the layers of this network")
+    assert row not in read
+    assert searched["Device and versions"] == read["Device and versions"] == f"{told.environment.device}; torch 2"
+
+
+def test_of_a_batch_the_table_gives_mean_scores_of_baselines() -> None:
+    one, eight = (baseline_rows(meta(received=received(1), batch=batch))[0][2] for batch in (1, 8))
+    assert eight == one + ", on average over the batch"
+
+
+def test_a_refused_run_tells_the_server_and_nothing_of_an_update_that_was_never_sent() -> None:
+    experiment = Experiment(checks=(Part(id="new_layers"),), attack=Part(id="inverting_gradients")).resolve(CATALOG)
+    refused = end(0, ending={"how": "refused", "words": "The phone refused.", "step": 0})
+    told = [{row[1] for row in run_assumptions(experiment, CATALOG, None, ending)} for ending in (None, refused)]
+    assert told[0] - told[1] >= {ATTACKER_ROW, "The labels"}
+    assert "The model and its weights" in told[1]
 
 
 def test_an_attack_without_steps_costs_the_replays_of_its_answer() -> None:
