@@ -6,11 +6,7 @@ from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import ATTACKER_ROW, Row, assumptions
 
-OF_THE_UPDATE = (
-    "finds out",
-    "receives",
-    ATTACKER_ROW,
-)  # tags and titles of rows that a refused run does not have
+OF_THE_UPDATE = {"finds out", "receives", ATTACKER_ROW}  # tags and titles of rows that a refused run does not have
 
 
 def run_assumptions(experiment: Experiment, known: Catalog, meta: MetaEvent | None, end: AttackEnd | None) -> list[Row]:
@@ -28,4 +24,4 @@ def run_assumptions(experiment: Experiment, known: Catalog, meta: MetaEvent | No
     ending = end.ending if end else None
     found = ending.checks if ending and why_refused(ending) else meta.checks if meta else ()
     rows = assumptions(experiment, known, meta, end.note if end else {}, readings=found)
-    return [row for row in rows if not {row[0], row[1]} & set(OF_THE_UPDATE)] if why_refused(ending) else rows
+    return [row for row in rows if not {row[0], row[1]} & OF_THE_UPDATE] if why_refused(ending) else rows
