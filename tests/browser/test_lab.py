@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser_waiting import press, uncover, wait_for
+from browser_waiting import press, press_run, uncover, wait_for
 from playwright.sync_api import Browser, Page, expect
 
 STAGE = ".gle-stage"
@@ -43,12 +43,6 @@ def opened(browser: Browser, url: str, *, first: bool = False, **options: object
 
 def state(page: Page, name: str) -> str:
     return page.locator(STAGE).get_attribute(f"data-{name}") or ""
-
-
-def press_run(page: Page) -> None:
-    """Press Run and wait until the run's link is in the address."""
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url(re.compile(r"[?&]run="), timeout=30_000)
 
 
 def test_the_recorded_run_plays_by_itself_within_two_seconds_of_the_stage(site: str, chromium: Browser) -> None:

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import urlsplit
 
-from browser_waiting import press, wait_for
+from browser_waiting import press, press_run, wait_for
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Route, expect
 
 SOURCES = """
@@ -81,8 +81,7 @@ def test_links_between_pages_keep_the_base_path(below: str, chromium: Browser) -
 def test_a_stream_is_closed_when_its_page_is_left_and_opened_when_one_comes_back(below: str, chromium: Browser) -> None:
     page, wrong = opened(chromium, f"{below}/{ENDLESS}", SOURCES)
     plays(page)
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
+    press_run(page)
     wait_for(page, "() => document.querySelector('.gle-stage').dataset.status === 'running'", timeout=60_000)
     assert states(page).count(OPEN) == 1
     page.get_by_role("link", name="Your runs", exact=True).click()

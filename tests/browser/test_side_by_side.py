@@ -2,6 +2,7 @@
 
 import re
 
+from browser_waiting import press_run
 from playwright.sync_api import Browser, expect
 
 TOPS = "(names) => names.map((name) => document.querySelector(`.gle-run ${name}`).getBoundingClientRect().top)"
@@ -10,8 +11,7 @@ TOPS = "(names) => names.map((name) => document.querySelector(`.gle-run ${name}`
 def test_on_a_phone_both_pictures_are_on_one_screen_and_a_what_if_keeps_the_first_run(site: str, chromium: Browser) -> None:
     page = chromium.new_context(viewport={"width": 400, "height": 860}).new_page()
     page.goto(f"{site}/?v=1")
-    page.get_by_role("button", name="Run", exact=True).click(timeout=60_000)
-    page.wait_for_url(re.compile(r"[?&]run="), timeout=60_000)
+    press_run(page)
     first = re.findall(r"[?&]run=([^&]+)", page.url)[0]
     expect(page.locator(f'.gle-run[data-run="{first}"] .gle-guess canvas')).to_be_visible(timeout=60_000)
     private, guess = page.evaluate(TOPS, [".gle-private", ".gle-attacker"])

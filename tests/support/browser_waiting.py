@@ -1,11 +1,13 @@
 """Waiting for content of a page. Playwright looks four times a second instead of at every frame, which the browser would draw."""
 
+import re
 from contextlib import suppress
 from typing import Any
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, TimeoutError, expect
 
 PAUSE = 250  # milliseconds
+RUN_ADDRESS = re.compile(r"[?&]run=")
 
 
 def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 30_000) -> None:
@@ -27,3 +29,14 @@ def press(what: Locator, seen: Locator) -> None:
             expect(seen.first).to_be_visible(timeout=10_000)
             return
     expect(seen.first).to_be_visible()
+
+
+def press_run(page: Page) -> None:
+    """Press Run until the run's link is in the address: see `press`."""
+    button = page.get_by_role("button", name="Run", exact=True)
+    for _ in range(3):
+        button.click(timeout=60_000)
+        with suppress(TimeoutError):
+            page.wait_for_url(RUN_ADDRESS, timeout=20_000)
+            return
+    page.wait_for_url(RUN_ADDRESS)
