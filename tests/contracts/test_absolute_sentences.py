@@ -17,7 +17,6 @@ LIST = ROOT / "docs" / "absolute_sentences.md"
 FACTS = Path(__file__).with_name("facts.json")
 SPOKEN = ("By definition: ", "A setting: ", "A notice: ", "An instruction: ", "Source: ")  # reasons in words, each with what it is
 ROW = re.compile(r"^\| (.+?) \| (.+) \|$", re.MULTILINE)
-FOUND = absolute_sentences()
 SAY_LESS = f"Write these sentences without these words, or add a row with the support of each to {LIST.relative_to(ROOT)}"
 
 
@@ -87,9 +86,10 @@ def test_a_sentence_without_support_is_reported_with_the_words_that_make_it_abso
 def test_every_absolute_sentence_is_listed_with_what_backs_it() -> None:
     """Where one is missing: find what backs it and add a row, or say less. Where one is gone: take its row out."""
     rows = [sentence for sentence, _ in listed(LIST.read_text())]
-    missing = without_support(FOUND, rows)
+    found = absolute_sentences()
+    missing = without_support(found, rows)
     assert missing == [], f"{SAY_LESS}:\n" + "\n".join(missing)
-    assert [sentence for sentence in rows if sentence not in FOUND] == [], "listed, and said nowhere"
+    assert [sentence for sentence in rows if sentence not in found] == [], "listed, and said nowhere"
     assert len(rows) == len(set(rows)), "listed twice"
 
 

@@ -1,5 +1,6 @@
 """Which tests run when: pairs of the large products, chains of tests one after the other, no network during collection."""
 
+import gc
 import heapq
 import os
 from collections import defaultdict
@@ -117,11 +118,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Forbid building networks while tests are collected, so that listing tests is fast."""
+    """Collect without networks and without garbage collections, so that listing tests is fast.
+
+    The garbage collector passes over the collected tests from then on: they are a million objects, and live as long as the process.
+    """
 
     def refuse(self: nn.Module, *_given: object, **_named: object) -> None:
         raise RuntimeError(f"{type(self).__name__} is built while tests are collected: build it in the test or in a fixture")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nn.Module, "__init__", refuse)
-        return (yield)
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.enable()
+            gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # libraries report objects that are left when the process ends
