@@ -220,7 +220,7 @@ def test_an_update_that_says_nothing_or_fits_nothing_is_refused(name: str) -> No
 
 def test_nested_pictures_are_refused() -> None:
     nested = torch.nested.nested_tensor([*X], layout=torch.jagged)  # takes seconds: not while tests are collected
-    with pytest.raises(TypeError, match="x must be a dense tensor.*a nested one"):
+    with pytest.raises(TypeError, match=r"x must be a dense tensor.*a nested one"):
         leakage.attack(linear(), nested, Y, attack=SEARCH)
 
 
