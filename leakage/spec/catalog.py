@@ -6,6 +6,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -226,7 +227,8 @@ def version() -> str:
     digest = hashlib.sha256()
     for file in sources():
         name = f"{file.relative_to(PACKAGE)}\0".encode() if file.suffix == ".py" else b""
-        digest.update(name + file.read_bytes())
+        with suppress(FileNotFoundError):  # it was deleted since it was listed
+            digest.update(name + file.read_bytes())
     return digest.hexdigest()[:16]
 
 

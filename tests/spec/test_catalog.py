@@ -242,6 +242,12 @@ def test_the_page_of_plugins_is_current_and_names_every_field() -> None:
     assert (ROOT / "docs" / "plugins.md").read_text() == page, "run `make docs`"
 
 
+def test_a_file_that_is_deleted_while_the_version_is_computed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, before = catalog.sources(), catalog.version()
+    monkeypatch.setattr(catalog, "sources", lambda: [*listed, catalog.PACKAGE / "attacks/deleted.py"])
+    assert catalog.version() == before
+
+
 def test_the_version_moves_with_the_card_of_trained_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = tmp_path / "assets" / "checkpoints" / "mine" / "card.json"
     card.parent.mkdir(parents=True)
