@@ -26,7 +26,7 @@ from leakage.evaluation.referee import BlindReferee, Frame, Referee
 
 PER_SECOND = 10.0  # frames per second at most
 SHOWN = 8  # gradients of single pictures that are drawn
-FRACTION = 0.02  # the largest fraction of the time that is spent on frames
+FRACTION = 0.02  # the largest fraction of the time that is spent on scoring and storing frames
 NO_GRADIENT = (
     "This model passes no gradient on for these pictures: the update is zero, so there is nothing to attack, whatever protects it. "
     "Choose another activation, other weights, fewer layers, or other pictures."
@@ -159,19 +159,22 @@ class FrameLimiter:
         self.last: Snapshot | None = None
         self.best: Snapshot | None = None  # a copy, because the attack may go on changing the tensors that it yields
 
-    def frame(self, last: Snapshot) -> Frame | None:
-        """Score a Snapshot if a Frame is due; return None where none is due. Raises ValueError for a Snapshot of a wrong shape."""
+    def frames(self, last: Snapshot) -> Iterator[Frame]:
+        """Score a Snapshot and yield its Frame if one is due. Raises ValueError for a Snapshot of a wrong shape.
+
+        The time until the caller asks for more counts as time spent on the Frame: the caller stores it meanwhile.
+        """
         check_snapshot(last, self.referee.seen.batch)
         self.last, now = last, time.perf_counter()
         if not (now >= self.due or "event" in last.note or last.views):
-            return None
+            return
         first = self.best is None  # its scoring may load files, so its time says nothing about later frames
         frame = self.referee.score(last)
         if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
             note = {name: value for name, value in last.note.items() if name != "event"}  # the frame of that moment has shown the event
             self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
+        yield frame
         self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.fraction)
-        return frame
 
     def final(self, *, stopped: bool) -> Frame:
         """Return the result of the attack as a scored Frame: the last Snapshot, or, if it was stopped, the Snapshot of the lowest loss.
@@ -213,9 +216,7 @@ def play_blind(attack: Attack, seen: Observation, *, seed: int, should_stop: Cal
 def _frames(snapshots: Iterator[Snapshot] | None, limiter: FrameLimiter, should_stop: Callable[[], bool]) -> Iterator[Frame]:
     stopped = False
     for snapshot in snapshots or ():  # None: the attack's `run` has no yield
-        frame = limiter.frame(snapshot)
-        if frame:
-            yield frame
+        yield from limiter.frames(snapshot)
         stopped = should_stop()
         if stopped:
             break
@@ -246,8 +247,7 @@ def _frames_together(
     for index, snapshot in snapshots:
         if index not in running:
             continue
-        frame = running[index].frame(snapshot)
-        if frame:
+        for frame in running[index].frames(snapshot):
             yield index, frame
         if stop_checks[index]():
             yield index, running.pop(index).final(stopped=True)

@@ -1,7 +1,7 @@
 // The pictures of one run: which are loaded, which one is wanted, and which is on the page.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Film, HOLD } from '../../leakage/ui/components/live/film.js';
+import { Film, HOLD, LIVE } from '../../leakage/ui/components/live/film.js';
 import { openPage, settle } from './page.js';
 import { frame, recorded } from './recorded.js';
 
@@ -163,4 +163,17 @@ test('what is on the page is marked with the time, and every picture seen counts
   film.mark(second);
   film.mark(first);
   assert.deepEqual([film.shown, film.shownAt, [...film.seen]], [first, 350, [4, 6]]);
+});
+
+test('a first frame that comes 50 ms after the first event is no history, and is not held back', async (t) => {
+  for (const [late, held] of /** @type {[number, boolean][]} */ ([
+    [LIVE - 1, true],
+    [LIVE, false],
+  ])) {
+    const { page, film } = filmOf(t);
+    film.receive({ kind: 'state', status: 'running' });
+    await page.tick(late);
+    film.receive(frame(1));
+    assert.equal(film.arriving, held);
+  }
 });

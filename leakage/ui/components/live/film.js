@@ -4,6 +4,7 @@ import { answerPlace, isFinal, newRecord, placeOf, take } from './record.js';
 
 const BURST = 1500; // milliseconds: a run that ends this soon after its first frame was not watched
 export const HOLD = 200; // milliseconds: history arrives in one go, wait for it before the first picture is shown
+export const LIVE = 50; // milliseconds: a first frame that comes so long after the run's first event is no history
 
 /** @typedef {import('./record.js').Frame} Frame */
 
@@ -24,13 +25,16 @@ export class Film {
     this.shownAt = -Infinity;
     /** @type {Set<number>} */
     this.seen = new Set();
-    /** @type {number | null} when it came */
+    /** @type {number | null} when the first event came */
+    this.firstEvent = null;
+    /** @type {number | null} when the first frame came */
     this.firstFrame = null;
   }
 
   /** @param {import('./record.js').AttackEvent} event */
   receive(event) {
     take(this.record, event);
+    this.firstEvent ??= performance.now();
     if (event.kind === 'frame') this.firstFrame ??= performance.now();
   }
 
@@ -41,7 +45,7 @@ export class Film {
 
   /** Whether history is still arriving. */
   get arriving() {
-    return this.isYoungerThan(HOLD);
+    return this.isYoungerThan(HOLD) && (this.firstFrame ?? 0) - (this.firstEvent ?? 0) < LIVE;
   }
 
   /** Of a run that is over: whether it was over before anybody could watch it. */
