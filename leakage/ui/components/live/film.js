@@ -4,7 +4,7 @@ import { answerPlace, isFinal, newRecord, placeOf, take } from './record.js';
 
 const BURST = 1500; // milliseconds: a run that ends this soon after its first frame was not watched
 export const HOLD = 200; // milliseconds: history arrives in one go, wait for it before the first picture is shown
-export const LIVE = 50; // milliseconds: a first frame that comes so long after the run's first event is no history
+export const QUIET = 30; // milliseconds without an event: all history has arrived
 
 /** @typedef {import('./record.js').Frame} Frame */
 
@@ -25,8 +25,7 @@ export class Film {
     this.shownAt = -Infinity;
     /** @type {Set<number>} */
     this.seen = new Set();
-    /** @type {number | null} when the first event came */
-    this.firstEvent = null;
+    this.lastEvent = -Infinity; // when it came
     /** @type {number | null} when the first frame came */
     this.firstFrame = null;
   }
@@ -34,7 +33,7 @@ export class Film {
   /** @param {import('./record.js').AttackEvent} event */
   receive(event) {
     take(this.record, event);
-    this.firstEvent ??= performance.now();
+    this.lastEvent = performance.now();
     if (event.kind === 'frame') this.firstFrame ??= performance.now();
   }
 
@@ -45,7 +44,7 @@ export class Film {
 
   /** Whether history is still arriving. */
   get arriving() {
-    return this.isYoungerThan(HOLD) && (this.firstFrame ?? 0) - (this.firstEvent ?? 0) < LIVE;
+    return this.isYoungerThan(HOLD) && performance.now() - this.lastEvent < QUIET;
   }
 
   /** Of a run that is over: whether it was over before anybody could watch it. */

@@ -3,7 +3,7 @@ import { find, prefersCalm } from '../dom.js';
 import { tellChecks } from './checks.js';
 import { Controls } from './controls.js';
 import { Curves } from './curves.js';
-import { Film, HOLD } from './film.js';
+import { Film, QUIET } from './film.js';
 import { fillGauges, layGauges } from './gauges.js';
 import { ViewCards } from './view_cards.js';
 import { Countdown } from './pace.js';
@@ -177,7 +177,7 @@ export class RunView {
     this.waiting = false;
     if (!this.root.isConnected) return; // destroyed meanwhile
     const { record, film, player } = this;
-    if (film.arriving) this.after(HOLD, () => this.soon());
+    if (film.arriving) this.after(QUIET, () => this.soon());
     else if (player.mode === 'follow' && player.running && film.next) this.showNewest(film.next);
     this.update();
     this.tell();
