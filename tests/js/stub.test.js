@@ -80,7 +80,7 @@ test('every module is asked for from our folder, the first is mounted on the ele
   const { put, script, told, parent, address } = serve(t);
   put('v1', GOOD);
   const run = await script('v1');
-  run({ data: { runs: [1] }, parentElement: parent, setStateValue: send });
+  run({ data: [{ runs: [1] }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length);
   assert.deepEqual(told.slice(0, 2).sort(), [`loaded ${address('v1', 'dom.js')}`, `loaded ${address('v1', 'live/live.js')}`]);
   assert.deepEqual(told.slice(2), ['mount stage', ['update', { runs: [1] }, send]]);
@@ -91,7 +91,7 @@ test('a rerun updates the same component, and only the cleanup of the newest cal
   const { put, script, told, parent } = serve(t);
   put('v1', GOOD);
   const run = await script('v1');
-  const first = run({ data: { turn: 1 }, parentElement: parent, setStateValue: send });
+  const first = run({ data: [{ turn: 1 }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length);
   const second = run({ parentElement: parent, setStateValue: send });
   assert.deepEqual(
@@ -103,7 +103,7 @@ test('a rerun updates the same component, and only the cleanup of the newest cal
   second();
   second();
   assert.equal(told.filter((what) => what === 'destroy stage').length, 1);
-  run({ data: { turn: 3 }, parentElement: parent, setStateValue: send });
+  run({ data: [{ turn: 3 }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length === 3);
   assert.equal(told.filter((what) => what === 'mount stage').length, 2);
 });
@@ -112,8 +112,8 @@ test('calls that come while it loads are not lost: the component is told the new
   const { put, script, told, parent } = serve(t);
   put('v1', GOOD);
   const run = await script('v1');
-  run({ data: { turn: 1 }, parentElement: parent, setStateValue: send });
-  run({ data: { turn: 2 }, parentElement: parent, setStateValue: send });
+  run({ data: [{ turn: 1 }], parentElement: parent, setStateValue: send });
+  run({ data: [{ turn: 2 }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length);
   await settle();
   assert.deepEqual(updates(told), [['update', { turn: 2 }, send]]);
@@ -127,7 +127,7 @@ test('after a failure a sentence stands there, and attempts follow with growing 
   for (const version of ['v1', ...PAUSES.slice(1).map((_, place) => `v1~${place + 1}`)]) put(version, BAD);
   put('v1~7', GOOD);
   const run = await script('v1');
-  run({ data: { turn: 1 }, parentElement: parent, setStateValue: send });
+  run({ data: [{ turn: 1 }], parentElement: parent, setStateValue: send });
   for (const [place, pause] of PAUSES.entries()) {
     await until(() => failed().length === place + 1 && page.open.timers === 1);
     assert.equal(failed()[place], `failed ${address(place ? `v1~${place}` : 'v1', 'dom.js')}`);
@@ -173,10 +173,10 @@ test('a component of another version is ended before the new one is mounted, and
   put('v1', GOOD);
   put('v2', GOOD);
   const old = await script('v1');
-  const end = old({ data: { version: 1 }, parentElement: parent, setStateValue: send });
+  const end = old({ data: [{ version: 1 }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length);
   const run = await script('v2');
-  run({ data: { version: 2 }, parentElement: parent, setStateValue: send });
+  run({ data: [{ version: 2 }], parentElement: parent, setStateValue: send });
   await until(() => updates(told).length === 2);
   end();
   assert.deepEqual(

@@ -484,7 +484,7 @@ def test_runs_with_other_private_pictures_say_so_and_show_each_its_own(door: Ser
 
     def page(*which: int) -> tuple[str, list[bool]]:
         at = look(runs=",".join(runs[place] for place in which))
-        data = [json.loads(element.proto.json) for element in at.get("bidi_component") if "apart" in element.proto.json]
+        data = [json.loads(element.proto.json)[0] for element in at.get("bidi_component") if "apart" in element.proto.json]
         return words(at), [one["apart"] for one in data]
 
     assert "One picture, several protections" in page(0, 1)[0]

@@ -47,7 +47,7 @@ def switch(at: AppTest, *, expert: bool) -> AppTest:
 
 def door_of(at: AppTest) -> dict[str, Any]:
     """What the front door was told."""
-    return next(data for node in at.get("bidi_component") if "stories" in (data := json.loads(node.proto.json or "{}")))  # type: ignore[union-attr]
+    return next(data for node in at.get("bidi_component") if "stories" in (data := json.loads(node.proto.json or "[{}]")[0]))  # type: ignore[union-attr]
 
 
 # ---------------------------------------------------------------- seven choices

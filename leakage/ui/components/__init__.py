@@ -1,16 +1,22 @@
 """Components that run in the browser: each folder has the Python, HTML, CSS and JavaScript of a component."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.frontend.scripts import stub
 from leakage.ui.common.base_path import base
 
 HERE = Path(__file__).parent
+
+
+class ComponentRenderer(Protocol):
+    """Draws a component with its data, and returns its state."""
+
+    def __call__(self, *, key: str, data: Mapping[str, Any], **callbacks: Any) -> Any: ...
 
 
 def component(name: str, folder: str, styles: Sequence[str] = ()) -> ComponentRenderer:
@@ -30,4 +36,10 @@ def component(name: str, folder: str, styles: Sequence[str] = ()) -> ComponentRe
     style = "\n".join(read(path) for path in (*(HERE / name for name in styles), *own_styles))
     page = read(HERE / folder / f"{folder}.html")
     # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
-    return st.components.v2.component(name, html=page, css=style, js=stub(base(), f"{folder}/{folder}.js"), isolate_styles=False)
+    mount = st.components.v2.component(name, html=page, css=style, js=stub(base(), f"{folder}/{folder}.js"), isolate_styles=False)
+
+    def render(*, key: str, data: Mapping[str, Any], **callbacks: Any) -> Any:
+        # Streamlit searches a dict for data frames, and imports pandas for it: 45 MB. It passes a list on as it is.
+        return mount(key=key, data=[dict(data)], **callbacks)
+
+    return render

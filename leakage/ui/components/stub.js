@@ -8,7 +8,7 @@ const PAUSES = [500, 15000]; // milliseconds before the first new attempt, and a
 /**
  * @typedef {(name: string, value: unknown) => void} Send
  * @typedef {{ update(data: object, send: Send): void, destroy(): void }} Component What a component's `mount` returns.
- * @typedef {{ data?: object, parentElement: HTMLElement, setStateValue: Send }} Call What Streamlit passes on every rerun.
+ * @typedef {{ data?: [object], parentElement: HTMLElement, setStateValue: Send }} Call What Streamlit passes on every rerun.
  */
 
 /** A component's place on the page: loads the component, then keeps it up to date until it leaves. */
@@ -62,7 +62,7 @@ class Place {
   }
 
   update() {
-    if (this.call) this.component?.update(this.call.data ?? {}, this.call.setStateValue);
+    if (this.call) this.component?.update(this.call.data?.[0] ?? {}, this.call.setStateValue);
   }
 
   destroy() {

@@ -1,13 +1,12 @@
 """The front door above the Lab: a question, a guess and twelve stories for a newcomer; a single line for a returning visitor."""
 
 import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.learn.data_address import data_folder
 from leakage.learn.stories import door_data
 from leakage.spec.catalog import Catalog
 from leakage.ui.common.base_path import base
-from leakage.ui.components import component
+from leakage.ui.components import ComponentRenderer, component
 
 
 @st.cache_resource(show_spinner=False)

@@ -3,11 +3,10 @@
 from dataclasses import asdict, dataclass
 
 import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.spec.declarations import Travels
 from leakage.ui.common.base_path import base
-from leakage.ui.components import component
+from leakage.ui.components import ComponentRenderer, component
 
 
 @dataclass(frozen=True)

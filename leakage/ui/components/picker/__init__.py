@@ -1,9 +1,8 @@
 """The picker: a grid of thumbnails from which the pictures of a batch are picked, in order."""
 
 import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
 
-from leakage.ui.components import component
+from leakage.ui.components import ComponentRenderer, component
 
 
 @st.cache_resource(show_spinner=False)

@@ -3,13 +3,12 @@
 from typing import Any
 
 import streamlit as st
-from streamlit.components.v2.types import ComponentRenderer
 
 from leakage.frontend.markup import render
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
 from leakage.spec.words import counted
-from leakage.ui.components import component
+from leakage.ui.components import ComponentRenderer, component
 
 FEET, ROWS = 8, 4  # the most footsteps and the most phones that are drawn
 ROAD = (158, 288)  # where the arrow from the phone to the receiver begins and ends
