@@ -77,6 +77,7 @@ def test_no_torch_in_the_web_process_nor_in_the_dispatcher(server: Served) -> No
     for pid in (server[1].process.pid, until(server[0].dispatcher, what="a dispatcher is at work")):
         assert "torch" not in maps(pid)
         assert "sqlite" in maps(pid)  # so that would have been seen
+    assert "pandas" not in maps(server[1].process.pid)  # 45 MB that the Lab does not need
 
 
 # ---------------------------------------------------------------- killing
