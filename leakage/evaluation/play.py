@@ -162,7 +162,7 @@ class FrameLimiter:
     def frames(self, last: Snapshot) -> Iterator[Frame]:
         """Score a Snapshot and yield its Frame if one is due. Raises ValueError for a Snapshot of a wrong shape.
 
-        The time until the caller asks for more counts as time spent on the Frame: the caller stores it meanwhile.
+        The caller stores the Frame before it asks for more: its processor time until then counts as spent on it, its waiting does not.
         """
         check_snapshot(last, self.referee.seen.batch)
         self.last, now = last, time.perf_counter()
@@ -173,8 +173,10 @@ class FrameLimiter:
         if self.best is None or self.best.loss.isnan() or last.loss < self.best.loss:
             note = {name: value for name, value in last.note.items() if name != "event"}  # the frame of that moment has shown the event
             self.best = replace(last, x=last.x.detach().clone(), y=last.y.detach().clone(), loss=last.loss.detach().clone(), note=note)
+        spent, computed = time.perf_counter() - now, time.thread_time()
         yield frame
-        self.due = now + max(self.pause, 0.0 if first else (time.perf_counter() - now) / self.fraction)
+        spent += time.thread_time() - computed
+        self.due = now + max(self.pause, 0.0 if first else spent / self.fraction)
 
     def final(self, *, stopped: bool) -> Frame:
         """Return the result of the attack as a scored Frame: the last Snapshot, or, if it was stopped, the Snapshot of the lowest loss.

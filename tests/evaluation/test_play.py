@@ -1,6 +1,7 @@
 """The Referee: which frames it keeps, in which order it shows a batch, its answer, and its statements on the update."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from small_problems import GRANTED, LABELS, TINY, baselines_of, by_hand, moments
 
 from leakage.engine.core import DoesNotApplyError, Observation, Snapshot, generator
 from leakage.evaluation import metrics
-from leakage.evaluation.play import Frame, PreparedAttack
+from leakage.evaluation.play import Frame, FrameLimiter, PreparedAttack
 from leakage.evaluation.received import describe, strip
 from leakage.evaluation.referee import Referee
 from leakage.spec.experiment import Experiment, Part
@@ -93,6 +94,23 @@ def test_frames_are_kept_by_the_clock() -> None:
     seconds = [frame.seconds for frame in frames[:-1]]
     assert 3 < len(seconds) < 500
     assert all(later - earlier > 0.019 for earlier, later in pairwise(seconds))  # 0.02 s less the time of scoring
+
+
+def test_what_the_caller_computes_with_a_frame_counts_as_spent_on_it_and_its_waiting_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(seconds=0.0, computed=0.0)
+    fake = SimpleNamespace(perf_counter=lambda: clock.seconds, thread_time=lambda: clock.computed)
+    monkeypatch.setattr("leakage.evaluation.play.time", fake)
+    prepared = scene_of(Experiment(model=TINY), smooth())
+    limiter = FrameLimiter(prepared.referee(), per_second=10, fraction=0.02)
+    snapshot = Snapshot(step=1, x=prepared.x, y=prepared.y, loss=torch.zeros(()))
+    kept = []
+    for seconds in (0.0, 1.0, 1.49, 1.51):
+        clock.seconds = seconds
+        for _ in limiter.frames(snapshot):
+            kept.append(seconds)
+            clock.seconds += 0.3  # the caller waits for the store
+            clock.computed += 0.01  # and computes for 0.01 s, which may be 2 %: the next frame is due 0.5 s after this one
+    assert kept == [0.0, 1.0, 1.51]
 
 
 def test_a_frame_with_an_event_is_kept_whatever_the_clock_says() -> None:
