@@ -76,7 +76,9 @@ test('the newest picture is followed, with all that belongs to it', async (t) =>
   hear(RUNNING, META_OF_R, ...FRAMES.slice(0, 2));
   await page.tick(20);
   assert.deepEqual(page.asked, ['/gle/api/runs/r/private.png']); // history may still be arriving
-  await page.tick(250);
+  await page.tick(60);
+  assert.deepEqual(page.asked.slice(1), ['/gle/api/runs/r/frames/2.png']); // no event has come for 30 ms
+  await page.tick(190);
   const so = { verdict: 'v2', why: 'So far: why v2' };
   assert.deepEqual(seen(), { ...AT[2], ...so });
   assert.equal(text('status-text'), 'Attack running');

@@ -1,6 +1,7 @@
 """Waiting for content of a page. Playwright looks four times a second instead of at every frame, which the browser would draw."""
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,21 +23,23 @@ def uncover(page: Page) -> None:
 
 
 def press(what: Locator, seen: Locator) -> None:
-    """Press until something is seen: while a page is still being drawn, a busy machine may lose a press, and a visitor presses again."""
-    for _ in range(4):
-        what.click(timeout=20_000)
-        with suppress(AssertionError):
-            expect(seen.first).to_be_visible(timeout=10_000)
-            return
-    expect(seen.first).to_be_visible()
+    """Press until something is seen."""
+    press_until(what, lambda timeout: expect(seen.first).to_be_visible(timeout=timeout))
 
 
 def press_run(page: Page) -> None:
-    """Press Run until the run's link is in the address: see `press`."""
-    button = page.get_by_role("button", name="Run", exact=True)
-    for _ in range(3):
-        button.click(timeout=60_000)
-        with suppress(TimeoutError):
-            page.wait_for_url(RUN_ADDRESS, timeout=20_000)
+    """Press Run until the run's link is in the address."""
+    press_until(page.get_by_role("button", name="Run", exact=True), lambda timeout: page.wait_for_url(RUN_ADDRESS, timeout=timeout))
+
+
+def press_until(what: Locator, wait: Callable[[float], None]) -> None:
+    """Press until `wait` succeeds within a number of milliseconds.
+
+    While a page is still being drawn, a busy machine may lose a press, and a visitor presses again.
+    """
+    for _ in range(4):
+        what.click(timeout=60_000)
+        with suppress(AssertionError, TimeoutError):
+            wait(15_000)
             return
-    page.wait_for_url(RUN_ADDRESS)
+    wait(5_000)

@@ -1,6 +1,6 @@
 """Components that run in the browser: each folder has the Python, HTML, CSS and JavaScript of a component."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 class ComponentRenderer(Protocol):
     """Draws a component with its data, and returns its state."""
 
-    def __call__(self, *, key: str, data: Mapping[str, Any], **callbacks: Any) -> Any: ...
+    def __call__(self, *, key: str, data: dict[str, Any], **callbacks: Any) -> Any: ...
 
 
 def component(name: str, folder: str, styles: Sequence[str] = ()) -> ComponentRenderer:
@@ -38,8 +38,8 @@ def component(name: str, folder: str, styles: Sequence[str] = ()) -> ComponentRe
     # isolate_styles=False: inside a shadow root Plotly's own styles would be lost.
     mount = st.components.v2.component(name, html=page, css=style, js=stub(base(), f"{folder}/{folder}.js"), isolate_styles=False)
 
-    def render(*, key: str, data: Mapping[str, Any], **callbacks: Any) -> Any:
+    def render(*, key: str, data: dict[str, Any], **callbacks: Any) -> Any:
         # Streamlit searches a dict for data frames, and imports pandas for it: 45 MB. It passes a list on as it is.
-        return mount(key=key, data=[dict(data)], **callbacks)
+        return mount(key=key, data=[data], **callbacks)
 
     return render
