@@ -49,6 +49,13 @@ RUN if [ -n "$TORCH_INDEX" ] && [ "$(uname -m)" = x86_64 ]; then \
     fi \
     && python -c "import torch, torchvision"
 
+# g++ compiles the steps of attacks on small networks, which are then three times as fast:
+#   docker build --build-arg COMPILER=g++ -t leakage .
+ARG COMPILER=""
+RUN if [ -n "$COMPILER" ]; then \
+        apt-get update && apt-get install --yes --no-install-recommends "$COMPILER" && rm -rf /var/lib/apt/lists/*; \
+    fi
+
 COPY . .
 
 # The code belongs to root and is compiled here; the program runs as nobody special and writes to /data only.

@@ -1,15 +1,12 @@
 """The sections of benchmarks/decisions.py about attackers, scores and arithmetic: run here, or read from stored results."""
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from leakage.settings import AUTOGRAD, FORMULA
 
 ROOT = Path(__file__).resolve().parent.parent
 Row = dict[str, Any]
@@ -265,52 +262,6 @@ def bins() -> list[Row]:
     return rows
 
 
-# ---------------------------------------------------------------- 0020: derivatives by formula
-
-STEPPED: tuple[tuple[str, str, Fields, int, int, int], ...] = (  # title, model, its fields, guesses, pictures, steps in a row
-    ("LeNet", "lenet", {}, 1, 1, 60),
-    ("LeNet", "lenet", {}, 8, 1, 20),
-    ("LeNet", "lenet", {}, 1, 8, 30),
-    ("ConvNet-16", "convnet", {}, 1, 1, 8),
-    ("ResNet18-16", "resnet", {}, 1, 1, 6),
-    ("ConvNet-64", "convnet", {"width": 64}, 1, 1, 2),
-)
-
-
-def formula() -> list[Row]:
-    """Measure the milliseconds of a step of Inverting Gradients, processor time of one thread, by autograd and by formula in turn."""
-    import torch
-
-    from leakage.engine.core import generator
-    from leakage.spec.experiment import Experiment, Part
-    from leakage.workers.adapter import observe, plugin
-
-    torch.set_num_threads(1)
-    rows: list[Row] = []
-    for title, model, fields, guesses, pictures, steps in STEPPED:
-        attack = plugin("attack", Part(id="inverting_gradients", fields={"steps": 24_000, "starts": guesses}))
-        x = torch.rand(pictures, 3, 32, 32, generator=torch.Generator().manual_seed(1))
-        runs = {}
-        for way in (AUTOGRAD, FORMULA):
-            os.environ["LEAKAGE_STEP"] = way
-            seen = observe(Experiment(model=Part(id=model, fields=fields)), x, torch.arange(pictures) % 10)
-            assert seen.replay.has_formula() == (way == FORMULA)
-            runs[way] = attack.run(seen, generator(1, "attack"))
-            for _ in range(3):
-                next(runs[way])
-        took: dict[str, list[float]] = {way: [] for way in runs}
-        for _ in range(9):
-            for way, run in runs.items():
-                start = time.process_time()
-                for _ in range(steps):
-                    next(run)
-                took[way].append(1e3 * (time.process_time() - start) / steps)
-        ratio = statistics.median(slow / fast for slow, fast in zip(took[AUTOGRAD], took[FORMULA], strict=True))
-        times = {f"{way}, ms": statistics.median(took[way]) for way in runs}
-        rows.append({"network": title, "guesses": guesses, "pictures": pictures, **times, "ratio": ratio})
-    return rows
-
-
 def lenet() -> Any:
     """Return an untrained LeNet for pictures of 3 x 32 x 32."""
     from leakage.spec.experiment import Part
@@ -319,4 +270,4 @@ def lenet() -> Any:
     return untrained(Part(id="lenet"), (3, 32, 32), 10, seed=1)
 
 
-SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap, servers, bins, formula)
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (attackers, scores, truth, randomness, guesses, r_gap, servers, bins)

@@ -164,6 +164,13 @@ def table(heads: list[str], rows: list[list[Any]]) -> None:
             say("  ".join("-" * width for width in widths))
 
 
+def saved(name: str) -> dict[str, Any]:
+    """Return what `save` wrote; {} where it wrote nothing yet."""
+    file = ROOT / "benchmarks" / "results" / f"{name}.json"
+    body: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return body
+
+
 def save(name: str, body: dict[str, Any]) -> None:
     """Write benchmarks/results/NAME.json."""
     file = ROOT / "benchmarks" / "results" / f"{name}.json"

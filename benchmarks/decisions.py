@@ -197,9 +197,10 @@ HERE = (queue, web, plugins, migrations)
 if __name__ == "__main__":
     import torch
     from _decisions_engine import SECTIONS as ENGINE
+    from _decisions_steps import SECTIONS as STEPS
     from _table import say, table
 
-    SECTIONS = {section.__name__: section for section in (*HERE, *ENGINE)}
+    SECTIONS = {section.__name__: section for section in (*HERE, *ENGINE, *STEPS)}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("section", nargs="*", choices=[[], *SECTIONS], default=[], help="default: all")
     chosen = parser.parse_args().section or list(SECTIONS)

@@ -37,6 +37,7 @@ class Settings:
     proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
     connections: int = 512  # LEAKAGE_CONNECTIONS: connections that one address may have open at a time; a named proxy may have any number
     step: str = FORMULA  # LEAKAGE_STEP: autograd: it differentiates gradients, as for the recordings; default: a formula, if there is one
+    compile: bool = True  # LEAKAGE_COMPILE: 0: no step is compiled
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
 
     @property
@@ -52,6 +53,11 @@ class Settings:
     def checkpoints(self) -> Path:
         """The folder of the models that were trained on this machine."""
         return self.home / "checkpoints"
+
+    @property
+    def programs(self) -> Path:
+        """The folder of the steps that were compiled on this machine."""
+        return self.home / "programs"
 
     @property
     def catalog(self) -> Path:
@@ -101,6 +107,7 @@ def settings() -> Settings:
         proxies=names("LEAKAGE_PROXIES"),
         connections=max(1, number("LEAKAGE_CONNECTIONS", Settings.connections)),
         step=step,
+        compile=number("LEAKAGE_COMPILE", 1) > 0,
         password=os.environ.get("LEAKAGE_PASSWORD", ""),
     )
 

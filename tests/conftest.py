@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
     home = tempfile.TemporaryDirectory(prefix="leakage-tests-", ignore_cleanup_errors=True)
     config.add_cleanup(home.cleanup)
     os.environ["LEAKAGE_LPIPS_FROM"] = "off"  # no server that a test starts asks the network
+    os.environ["LEAKAGE_COMPILE"] = "0"  # idle servers of tests compile nothing
     os.environ["LEAKAGE_HOME"] = home.name  # the user's own runs stay untouched
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from leakage.evaluation import metrics
 from leakage.evaluation.play import PreparedAttack
 from leakage.settings import ROOT
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.spec.words import COMPILED
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.dispatcher import WORKER
+from leakage.workers.step_compiler import NOTHING_LEFT
 
 ROUNDS = 3  # of every measurement that is not beside the peer
 PEER_STARTS = 10  # random first pictures: the PSNR of one differs by 2 dB from that of another
@@ -50,6 +52,15 @@ def experiment(model: str, steps: int, starts: int = 1) -> Experiment:
 def batch_of(chosen: Experiment, batch: int, seed: int) -> Experiment:
     """Return the experiment on the first pictures of the gallery, with another seed (equal experiments would share one run)."""
     return chosen.model_copy(update={"pictures": tuple(Picture(id=item.id) for item in gallery()[:batch]), "seed": seed})
+
+
+def compile_known() -> str:
+    """Compile the steps that an idle machine compiles by itself, into the home folder; return how derivatives are computed then."""
+    while (status := subprocess.run([sys.executable, "-m", "leakage.workers.compile_step"], cwd=ROOT).returncode) == 0:
+        pass
+    if status != NOTHING_LEFT:
+        sys.exit("Steps cannot be compiled here. Install g++, or set LEAKAGE_COMPILE=0 to measure without compiled steps.")
+    return COMPILED
 
 
 def run_like_worker(script: str, *arguments: object) -> str:
@@ -153,10 +164,11 @@ def run_peer(peer: Path, model: str, scene: PreparedAttack, *more: object, steps
     return told
 
 
-def beside_peer(peer: Path, threads: int) -> list[dict[str, Any]]:
+def beside_peer(peer: Path, threads: int, models: Sequence[str]) -> list[dict[str, Any]]:
     """Measure ours and the peer in turn from the same PEER_STARTS random pictures; return medians of speed, ratio and PSNR per model."""
     rows = []
-    for model, steps in CASES.items():
+    for model in models:
+        steps = CASES[model]
         chosen = experiment(model, steps)
         scene = prepare(chosen, device=torch.device("cpu"))
         pairs = []

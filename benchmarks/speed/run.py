@@ -12,13 +12,15 @@ from pathlib import Path
 
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]]  # this folder, benchmarks, the project
 import loop
-from _table import ROOT, save, say, table
+from _table import ROOT, save, saved, say, table
 
 from leakage.settings import cores, settings
+from leakage.spec.words import COMPILED
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--peer", type=Path, help="the Python of the peer's environment; without it the comparison is left out")
 parser.add_argument("--only", choices=("peer", "live", "lanes", "closed", "arms", "learn", "gpu"), help="one part only")
+parser.add_argument("--networks", nargs="+", choices=loop.CASES, default=list(loop.CASES), help="of the comparison with the peer")
 given = parser.parse_args()
 body: dict[str, object] = {
     "machine": f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores",
@@ -47,10 +49,12 @@ if given.only == "gpu":  # alone: elsewhere there may be none
     gpu.report()
 
 if given.peer and given.only in (None, "peer"):
-    rows = [row for threads in sorted({1, cores()}) for row in loop.beside_peer(given.peer.absolute(), threads)]
-    body[f"peer_{settings().step}"] = rows
+    way = loop.compile_known() if settings().compile else settings().step
+    rows = [row for threads in sorted({1, cores()}) for row in loop.beside_peer(given.peer.absolute(), threads, given.networks)]
+    body["peer" if way == COMPILED else f"peer_{way}"] = rows
     say("Inverting Gradients, one picture 3x32x32, float32, against breaching 0.1.2, from the same ten first pictures")
-    say("(targets: 2.8 times on LeNet, 1.45 on ConvNet-16; the median PSNR at most 0.5 dB below the peer's)")
+    say(f"Derivatives by {way}; by formula, compiled, those of LeNet alone (targets: LeNet by formula 2.8 times, compiled 4.5 times;")
+    say("ConvNet-16 1.45; the median PSNR at most 0.5 dB below the peer's)")
     heads = ["model", "threads", "iterations", "ours_per_second", "peer_per_second", "ratio", "ours_psnr", "peer_psnr"]
     table(heads, [[row[head] for head in heads] for row in rows])
     say()
@@ -124,5 +128,7 @@ if given.only in (None, "live"):
     table(["what", "measured", "target"], measured)
 if given.only is None:
     save("speed", body)
-elif given.only in ("peer", "lanes", "arms", "live"):
+elif given.only == "peer":  # each way of computing derivatives has a key of its own
+    save("speed_peer", {**saved("speed_peer"), **body})
+elif given.only in ("lanes", "arms", "live"):
     save(f"speed_{given.only}", body)

@@ -12,6 +12,7 @@ from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
 from leakage.engine.lanes import MatchedUpdate, join_gradients
 from leakage.engine.matching import Distance, box, diverged, median_filter
+from leakage.spec.words import COMPILED
 
 SCHEDULES = ("steps", "cosine", "constant")
 MILESTONES = (2.667, 1.6, 1.142)  # the step size falls tenfold after steps / each of these
@@ -108,6 +109,8 @@ class Descent:
         """
         shown, end = 0, z
         for now in self._descend(seen, z, matched, prior, rng):
+            if isinstance(matched, MatchedUpdate) and matched.is_compiled:
+                note = {**note, "derivatives by": COMPILED}
             if len(z) > 1 and now.step % ELECT == 1:
                 shown = int(now.match.nan_to_num(math.inf).argmin())
             if now.ended:

@@ -1,8 +1,10 @@
 """How a model can be computed without changing its numbers: the defaults hold for built-in models, a probe finds those of other models."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
@@ -15,6 +17,7 @@ class Capabilities:
         rewritten: whether the model holds operations that torch differentiates only once or only sparsely; they are computed by other
             formulas
         fixed: the reason why the model cannot be computed with other weights; empty where it can
+        programs: finds the compiled program of a step for pictures x and labels y, where there is one
         formula: whether the derivative of its gradient may be computed by formula (`engine.formula`); autograd computes it otherwise
         image_shape: (C, H, W) of the pictures of a client; () where that is not decided yet
     """
@@ -24,6 +27,7 @@ class Capabilities:
     rewritten: bool = False
     fixed: str = ""
     formula: bool = True
+    programs: Callable[[Any, Tensor, Tensor], Callable[..., tuple[Tensor, Tensor]] | None] = lambda _step, _x, _y: None
     image_shape: tuple[int, ...] = ()
 
 

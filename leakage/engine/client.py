@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from leakage.engine.capabilities import capabilities_of
-from leakage.engine.core import Client, ClientState, GradientsAndVjp, Params, Update
+from leakage.engine.core import Client, ClientState, Params, Update
+from leakage.engine.formula_replay import FormulaReplay
 from leakage.engine.losses import CustomLoss, batch_loss, client_loss
-from leakage.engine.model_formula import ModelFormula, needs_graph
+from leakage.engine.model_formula import FormulaAt, ModelFormula, needs_graph
 from leakage.engine.stateless import StatelessModel
 from leakage.spec.words import NO_STATISTICS
 
@@ -111,19 +112,9 @@ class Gradient:
         repeated = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
         return self.lanes(repeated, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
-    def vjp(self, weights: Params, x: Tensor, y: Tensor) -> GradientsAndVjp | None:
-        """Return the gradients of S guesses and their vector-Jacobian product, by formula; None where autograd has to compute it.
-
-        Args:
-            weights: by parameter; all guesses share them.
-            x: pictures (S, B, C, H, W).
-            y: labels (S, B), or probabilities (S, B, K).
-        """
-        return self._formula.vjp(weights, x, y)
-
-    def has_formula(self, image_shape: tuple[int, int, int]) -> bool:
-        """Return whether `vjp` gives the derivatives for pictures (C, H, W)."""
-        return self._formula.of(image_shape) is not None
+    def formula(self, weights: Params, image_shape: tuple[int, int, int]) -> FormulaReplay:
+        """Return the formula for guesses at given weights, which all guesses share, and for pictures (C, H, W)."""
+        return FormulaAt(self._formula, weights, image_shape)
 
     def _gradients(self, loss: Tensor, weights: Params, x: Tensor, y: Tensor) -> Params:
         if self.loss_log is not None:

@@ -19,7 +19,6 @@ from leakage.engine.normalise import Normalise as Normalise
 from leakage.engine.observation import Batch as Batch
 from leakage.engine.observation import Client as Client
 from leakage.engine.observation import ClientState as ClientState
-from leakage.engine.observation import GradientsAndVjp as GradientsAndVjp
 from leakage.engine.observation import Granted as Granted
 from leakage.engine.observation import Observation as Observation
 from leakage.engine.observation import Params as Params

@@ -39,7 +39,7 @@ class Affine:
     shift: Tensor | None = None
     unscaled: Tensor | None = None
     """W / deviation."""
-    forms: dict[type, Tensor] = field(default_factory=dict)
+    forms: dict[type, Tensor] = field(default_factory=dict, init=False)
     """The weight in the forms in which maps took it."""
 
     def in_form(self, map: Map) -> Tensor:

@@ -1,13 +1,14 @@
 """The gradients of several attackers' guesses for one model, computed together."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
+from leakage.engine.formula_replay import DistanceAndDerivative
 from leakage.engine.matching import Distance, WholeDistance
 
 
@@ -66,6 +67,8 @@ class MatchedUpdate:
     match: Sequence[Distance]
     labels: Tensor
     replay: Callable[[Tensor], Sequence[Params]]
+    compiled: dict[torch.Size, DistanceAndDerivative | None] = field(default_factory=dict)
+    """By the shape of the guesses, what `compiled_for` returned."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the distances (S,) of guesses x (S, B, C, H, W)."""
@@ -84,7 +87,10 @@ class MatchedUpdate:
         """Return what `derivative` returns, by formula; None where autograd has to compute it."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
-        found = self.seen[0].replay.vjp(x, self.labels)
+        if compiled := self.compiled_for(x):
+            return compiled(x)
+        formula = self.seen[0].replay.formula
+        found = formula.vjp(x, self.labels) if formula else None
         if found is None:
             return None
         gradient, vjp = found
@@ -95,6 +101,26 @@ class MatchedUpdate:
             distances = torch.cat([one for one, _ in each])
             v = {name: torch.cat([derivatives[name] for _, derivatives in each]) for name in gradient}
         return distances, vjp(v)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiled function computed the last derivatives."""
+        return any(self.compiled.values())
+
+    def compiled_for(self, x: Tensor) -> DistanceAndDerivative | None:
+        """Return the compiled function that computes what `derivative` returns for guesses of the shape of x; None where there is none."""
+        if x.shape not in self.compiled:
+            seen, formula = self.seen[0], self.seen[0].replay.formula
+            direct = len(self.seen) == 1 and formula and _is_compared_directly(seen)
+            self.compiled[x.shape] = formula.compiled(self.match[0], x, self.labels) if formula and direct else None
+        return self.compiled[x.shape]
+
+
+def _is_compared_directly(seen: Observation) -> bool:
+    """Return whether the gradients of guesses are compared with the update as they are."""
+    zeros = {name: torch.zeros_like(value).unsqueeze(0) for name, value in seen.received.weights.items()}
+    update = seen.replay.to_gradient(_replayed(seen, zeros))
+    return all(update.get(name) is value for name, value in zeros.items())
 
 
 def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:

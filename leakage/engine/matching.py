@@ -26,31 +26,63 @@ NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # piecewise linear: second de
 
 @dataclass(frozen=True, eq=False)
 class WholeDistance:
-    """A distance of S gradients that is one formula over all their entries (S, P), with its derivative.
+    """A distance of S gradients g that is one formula over all their entries (S, P), with its derivative.
 
     Args:
+        kind: cosine, squared or absolute
         shapes: the shape of each tensor that is compared, by parameter
-        measure: entries (S, P) -> distances (S,)
-        with_derivative: entries (S, P) -> distances (S,), and the derivative of each by its entries (S, P)
+        goal: the entries of g*, (P,); for cosine each is multiplied by its weight and divided by the weighted norm of g*
+        weights: the weight of each entry, (P,); None: 1
     """
 
+    kind: str
     shapes: Mapping[str, torch.Size]
-    measure: Callable[[Tensor], Tensor]
-    with_derivative: Callable[[Tensor], tuple[Tensor, Tensor]]
+    goal: Tensor
+    weights: Tensor | None
+
+    @staticmethod
+    def of(kind: str, target: Params, weights: Tensor | None) -> "WholeDistance":
+        """Return the distance from g* = `target`, of which every tensor is compared; `weights` as in the class."""
+        goal = flatten(target)
+        if kind == "cosine":
+            squares, weighted = (goal.square(), goal) if weights is None else (goal.square() * weights, goal * weights)
+            goal = weighted / squares.sum().sqrt()
+        return WholeDistance(kind, {name: value.shape for name, value in target.items()}, goal, weights)
 
     def __call__(self, update: Params) -> Tensor:
-        return self.measure(self._entries(update))
+        entries = self._entries(update)
+        if self.kind == "cosine":
+            return 1 - entries @ self.goal / self._norm(entries)
+        gap = entries - self.goal
+        return self._weighted(gap.square() if self.kind == "squared" else gap.abs()).sum(1)
 
     def derivative(self, update: Params) -> tuple[Tensor, Params]:
         """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
-        distances, derivatives = self.with_derivative(self._entries(update))
+        distances, derivatives = self._with_derivative(self._entries(update))
         parts = derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
         compared = {name: part.view(len(part), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
         derivative = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
         return distances, derivative
 
+    def _with_derivative(self, entries: Tensor) -> tuple[Tensor, Tensor]:
+        if self.kind == "cosine":
+            norm, along = self._norm(entries), entries @ self.goal
+            derivative = self._weighted(entries * (along / norm**3).unsqueeze(1))
+            return 1 - along / norm, derivative.addcdiv_(self.goal.expand_as(entries), norm.unsqueeze(1), value=-1)
+        gap = entries - self.goal
+        if self.kind == "squared":
+            weighted = self._weighted(gap)
+            return (gap * weighted).sum(1), 2 * weighted
+        return self._weighted(gap.abs()).sum(1), self._weighted(gap.sign())
+
     def _entries(self, update: Params) -> Tensor:
         return flatten_lanes({name: update[name] for name in self.shapes})
+
+    def _weighted(self, entries: Tensor) -> Tensor:
+        return entries if self.weights is None else entries * self.weights
+
+    def _norm(self, entries: Tensor) -> Tensor:
+        return entries.norm(dim=1) if self.weights is None else self._weighted(entries.square()).sum(1).sqrt()
 
 
 def flatten(update: Params) -> Tensor:
@@ -104,43 +136,13 @@ def distance(kind: str, target: Params, importance: Mapping[str, float] | None =
     """
     weights = {name: 1.0 for name in target} if importance is None else dict(importance)
     kept = {name: target[name].detach() for name in weights}
-    wanted = flatten(kept)
     by_entry = {name: (entry_weights or {}).get(name, torch.ones_like(value)) for name, value in kept.items()}
     if "cosine" in kind:
         by_entry = {name: (weight > 0).to(weight) for name, weight in by_entry.items()}
     products = {name: weights[name] * weight for name, weight in by_entry.items()}
-    equal = not entry_weights and all(weight == 1 for weight in weights.values())
-    scale = wanted.new_ones(()) if equal else flatten(products).to(wanted)
-    unit = wanted * scale / (wanted.square() * scale).sum().sqrt()
-
-    def cosine(flat: Tensor) -> Tensor:
-        norm = flat.norm(dim=1) if equal else (flat.square() * scale).sum(1).sqrt()
-        return 1 - flat @ unit / norm
-
-    def squared(flat: Tensor) -> Tensor:
-        gap = (flat - wanted).square()
-        return gap.sum(1) if equal else (gap * scale).sum(1)
-
-    def absolute(flat: Tensor) -> Tensor:
-        return ((flat - wanted).abs() * scale).sum(1)
-
-    def cosine_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
-        norm, along = flat.norm(dim=1) if equal else (flat.square() * scale).sum(1).sqrt(), flat @ unit
-        derivative = flat * (along / norm**3).unsqueeze(1)
-        return 1 - along / norm, (derivative if equal else derivative * scale).addcdiv_(unit.expand_as(flat), norm.unsqueeze(1), value=-1)
-
-    def squared_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
-        gap = flat - wanted
-        weighted = gap if equal else gap * scale
-        return (gap * weighted).sum(1), 2 * weighted
-
-    def absolute_derivative(flat: Tensor) -> tuple[Tensor, Tensor]:
-        gap = flat - wanted
-        return (gap.abs() * scale).sum(1), gap.sign() * scale
-
-    whole = {"cosine": (cosine, cosine_derivative), "squared": (squared, squared_derivative), "absolute": (absolute, absolute_derivative)}
-    if kind in whole:
-        return WholeDistance({name: value.shape for name, value in kept.items()}, *whole[kind])
+    if kind in ("cosine", "squared", "absolute"):
+        equal = not entry_weights and all(weight == 1 for weight in weights.values())
+        return WholeDistance.of(kind, kept, None if equal else flatten(products).to(flatten(kept)))
 
     def per_layer(update: Params) -> Tensor:
         parts = []

@@ -1,18 +1,22 @@
 """Where a model's gradient is computed by formula, and where autograd computes it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of
+from leakage.engine.compilable_step import CompilableStep
 from leakage.engine.computation import probes
-from leakage.engine.core import GradientsAndVjp, Params, generator
+from leakage.engine.core import Params, generator
 from leakage.engine.derivatives import Affine
 from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
+from leakage.engine.formula_replay import DistanceAndDerivative, GradientsAndVjp
 from leakage.engine.losses import client_loss
+from leakage.engine.matching import WholeDistance
 from leakage.engine.normalise import InputNormalisation
 from leakage.engine.stateless import StatelessModel
 
@@ -34,6 +38,7 @@ class ModelFormula:
         self.model, self._parameters = model, Params(model.named_parameters())
         capabilities = capabilities_of(model)
         self._allowed = allowed and capabilities.formula and not capabilities.fixed and client_loss(model) == "cross-entropy"
+        self._programs = capabilities.programs
         self._layers = tuple(model.modules())
         self._formulas: dict[tuple[object, ...], Formula | None] = {}  # by the shape of a picture and the modes of the layers
         self._folded: list[Affine | None] = []
@@ -101,6 +106,29 @@ class ModelFormula:
 
         return gradients, vjp
 
+    def compiled(self, weights: Params, distance: WholeDistance, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
+        """Return a compiled function for guesses of the shape of x, if the model's programs have one that computes what `vjp` does.
+
+        Args:
+            weights: by parameter.
+            distance: the distance of gradients from the received update.
+            x: pictures (S, B, C, H, W), for which the compiled function and the formula are compared.
+            y: labels (S, B), or probabilities (S, B, K).
+        """
+        formula = self._formula_for(x[0])
+        if formula is None or not self._are_constant(weights):
+            return None
+        step = CompilableStep(formula, self._fold(formula, weights), distance)
+        x, y = x.contiguous(), y.contiguous()
+        program = self._programs(step, x, y) if step.is_compilable else None
+        if program is None:
+            return None
+        numbers = step.numbers
+        with torch.no_grad():
+            pairs = zip(program(numbers, x, y), step(numbers, x, y), strict=True)
+            same = all(_agree(found, wanted) for found, wanted in pairs)
+        return (lambda x: program(numbers, x.contiguous(), y)) if same else None
+
     def _are_constant(self, weights: Params) -> bool:
         """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
         return len(weights) == len(self._parameters) and all(value.grad_fn is None for value in weights.values())
@@ -139,7 +167,7 @@ class ModelFormula:
             gradient = passed.gradients()
             along, _ = passed.derivative({name: direction.unsqueeze(0) for name, direction in zip(self._parameters, v, strict=True)})
         pairs = [(along, derivative), *((gradient[name][0], g.detach()) for name, g in zip(self._parameters, expected, strict=True))]
-        return all(float((found - wanted).norm()) <= AGREEMENT * float(wanted.norm()) for found, wanted in pairs)
+        return all(_agree(found, wanted) for found, wanted in pairs)
 
     def _fold(self, formula: Formula, weights: Params) -> Sequence[Affine | None]:
         """Return the weights of the formula's nodes; those of the last call again where no weight has changed."""
@@ -150,9 +178,31 @@ class ModelFormula:
         return self._folded
 
 
+@dataclass(frozen=True)
+class FormulaAt:
+    """The formula of a model's gradient at given weights, for pictures of one shape (`FormulaReplay`)."""
+
+    formula: ModelFormula
+    weights: Params
+    image_shape: tuple[int, int, int]
+
+    def exists(self) -> bool:
+        return self.formula.of(self.image_shape) is not None
+
+    def vjp(self, x: Tensor, y: Tensor) -> GradientsAndVjp | None:
+        return self.formula.vjp(self.weights, x, y)
+
+    def compiled(self, distance: object, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
+        return self.formula.compiled(self.weights, distance, x, y) if isinstance(distance, WholeDistance) else None
+
+
 def needs_graph(x: Tensor, y: Tensor) -> bool:
     """Return whether autograd is to differentiate by pictures or labels."""
     return torch.is_grad_enabled() and (x.requires_grad or y.requires_grad)
+
+
+def _agree(found: Tensor, wanted: Tensor) -> bool:
+    return float((found - wanted).norm()) <= AGREEMENT * float(wanted.norm())
 
 
 def _shared(weights: Params) -> Params | None:

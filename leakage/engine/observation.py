@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.arranged import Bins
+from leakage.engine.formula_replay import FormulaReplay
 from leakage.engine.normalise import normalisation_of
 
 Params: TypeAlias = dict[str, Tensor]  # parameter name -> tensor
 ClientState: TypeAlias = dict[str, Tensor]  # what one client carries from one call to the next
 Update: TypeAlias = tuple[Params, ClientState]
-GradientsAndVjp: TypeAlias = tuple[Params, Callable[[Params], Tensor]]  # gradients g of guesses; v -> the derivative of <v, g> by them
 Client: TypeAlias = Callable[[Params, Tensor, Tensor, ClientState], Update]  # (weights, x, y, state) -> what is sent; pure
 Statistics: TypeAlias = dict[str, tuple[Tensor, Tensor]]  # layer -> mean and variance of each channel
 StepRng: TypeAlias = Callable[[int], torch.Generator]  # local step -> the generator of that step's randomness
@@ -182,9 +182,7 @@ class Replay:
         simulator: the protocol as the server knows it, for an adaptive and a naive attacker alike
         from_gradients: gradients of S guesses, S in front of every shape -> what `several` makes of them; None where `several` needs more
             than one gradient of each guess
-        vjp: (x (S, B, C, H, W), y (S, B) or (S, B, K)) -> the gradients that `from_gradients` takes, and their vector-Jacobian product,
-            both by formula; None where autograd has to compute it
-        has_formula: () -> whether `vjp` has a formula for the weights that the client received
+        formula: the gradients that `from_gradients` takes, and their derivatives, by formula; None: autograd computes everything
         rehearse: (gradients of B pictures, B or 1 in front of every shape; seed) -> the average gradient that the attacker would read of a
             client with these gradients and other randomness; None where it knows of nothing that changes a gradient
         rehearses_each: whether `rehearse` needs the gradient of each picture; else their mean is enough
@@ -196,8 +194,7 @@ class Replay:
     to_gradient: Callable[[Params], Params]
     simulator: Simulator
     from_gradients: Callable[[Params], Params] | None = None
-    vjp: Callable[[Tensor, Tensor], GradientsAndVjp | None] = lambda _x, _y: None
-    has_formula: Callable[[], bool] = lambda: False
+    formula: FormulaReplay | None = None
     rehearse: Callable[[Params, int], Params] | None = None
     rehearses_each: bool = True
     client_weights: Callable[[], Params] = dict

@@ -57,6 +57,9 @@ def perform(given: argparse.Namespace, config: Settings) -> None:
             kept = remove_kept(config, before=time.time() - days_or_default(given.uploads, config.upload_days) * DAY)
             if kept:
                 log.info("%d files of damaged stores removed.", kept)
+            if config.programs.is_dir():
+                log.info("%d compiled steps removed; an idle machine compiles them again.", len(list(config.programs.glob("*-*.pt2"))))
+                shutil.rmtree(config.programs)
             for line in clean(store, days_or_default(given.uploads, config.upload_days), days_or_default(given.unseen, config.owner_days)):
                 log.info("%s", line)
         else:

@@ -100,6 +100,7 @@ NO_STATISTICS = (
     "Choose more or larger pictures, or its stored statistics."
 )
 NO_LABELS = "To read the labels, an attacker needs a linear last layer, and this model has none. Grant the labels instead."
+COMPILED = "formula, compiled"  # how a run got its derivatives, beside `settings.STEPS`
 
 
 def short_repr(value: object) -> str:

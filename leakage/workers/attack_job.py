@@ -38,6 +38,7 @@ from leakage.settings import AUTOGRAD, FORMULA, cores, settings
 from leakage.spec.experiment import Experiment, Picture, parse
 from leakage.workers.adapter import batchable, prepare
 from leakage.workers.check_facts import check_facts, refusal
+from leakage.workers.compiled_programs import compiled_programs
 from leakage.workers.heartbeat import STUCK
 from leakage.workers.job import Job, UnbegunError
 from leakage.workers.timing import fitting_threads, lanes_cost
@@ -151,8 +152,12 @@ def run_single(case: Case) -> None:
     fields = case.experiment.attack.fields
     if case.prepared.seen.device.type == "cpu" and "steps" in fields:
         case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
+    programs = compiled_programs()
+    programs.missed.clear()
     for frame in play(case.prepared, should_stop=case.job.heartbeat):
         store_frame(case, frame, alone=True)
+        if frame.final:
+            programs.count_run(frame.seconds, record=not case.job.store.queue())
 
 
 def store_frame(case: Case, frame: Frame, *, alone: bool) -> None:
@@ -209,7 +214,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
     versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
-    versions["derivatives by"] = FORMULA if prepared.seen.replay.has_formula() else AUTOGRAD
+    versions["derivatives by"] = FORMULA if (formula := prepared.seen.replay.formula) and formula.exists() else AUTOGRAD
     return MetaEvent(
         truth=PrivateBatch(
             batch=len(experiment.pictures),

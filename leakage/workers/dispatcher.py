@@ -27,15 +27,14 @@ from leakage.runs.salvage import remove_kept
 from leakage.runs.store import Run, Store
 from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, cores, settings
-from leakage.spec import catalog
+from leakage.workers.catalog_writer import CatalogWriter
 from leakage.workers.gpu_slots import assign_gpus, find_gpus, slots_for
+from leakage.workers.step_compiler import StepCompiler
 
 TICK = 0.2  # seconds
 SILENCE = 30.0  # seconds without a sign of life after which a worker is lost
 TERM_AFTER, KILL_AFTER = 5.0, 10.0  # seconds after a cancel that the worker did not obey
 LEAVE_AFTER = 60.0  # seconds without a web server and without runs
-# Run in a separate process: plug-ins import torch, half a gigabyte that the dispatcher would never free, and plug-ins may be broken.
-WRITE = "import pathlib, sys; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path(sys.argv[1]))"
 WORKER = {  # the environment of a worker
     "GOMP_SPINCOUNT": "100000",  # threads that sleep at once halve the speed of their run; threads that never sleep, that of other runs
     "MALLOC_MMAP_THRESHOLD_": str(2**25),  # with its defaults glibc returns the memory of every step to the system
@@ -88,7 +87,7 @@ class Dispatcher:
         self.slots: dict[str, Worker] = {}
         self.ended: list[Worker] = []
         self.backoffs = {str(number): Backoff() for number in range(config.slots)}
-        self.catalog_writer = CatalogWriter(config)
+        self.catalog_writer, self.step_compiler = CatalogWriter(config), StepCompiler(config)
         self.leaving = False
         self.note_cluster(config.ray)
         self.swept, self.tidied, self.reserved, self.ticked, self.woke = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -132,8 +131,10 @@ class Dispatcher:
         self.catalog_writer.step()
         if way := self.store.make_way():
             log.info("%d long runs of one owner yield a slot: another owner waits", len(way))
-        for run in self.store.running():
+        running = self.store.running()
+        for run in running:
             self.look_after(run)
+        self.step_compiler.step(idle=not running and not self.store.queue())
         if now - self.swept > HOUR:
             self.swept = now
             self.sweep(now)
@@ -214,33 +215,6 @@ class Dispatcher:
         return any(worker.computes(run) for worker in self.ended)
 
 
-class CatalogWriter:
-    """Writes the catalog of plug-ins in a separate process, if there is none; after a failure it tries again, with ever longer pauses."""
-
-    def __init__(self, config: Settings) -> None:
-        self.config, self.backoff = config, Backoff()
-        self.missing = catalog.read(config.catalog) is None
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def step(self) -> None:
-        """Start the process that writes the catalog if the catalog is missing and the pause is over, or note how the process has ended."""
-        if self.process and self.process.poll() is not None:
-            self.missing = self.process.returncode != 0
-            if self.missing:
-                again = f"the next try is in {self.backoff.failed():.0f} s, or at once when a file is corrected"
-                log.error("the plug-ins cannot be listed (see above): %s", again)
-            self.process = None
-        elif self.missing and not self.process and self.backoff.may_try:
-            self.process = subprocess.Popen([sys.executable, "-c", WRITE, self.config.catalog])
-
-    def write_and_wait(self) -> None:
-        """Write the catalog, if there is none, and wait until it is written: workers need it."""
-        self.step()
-        if self.process:
-            self.process.wait()
-            self.step()
-
-
 def local_dispatcher(config: Settings) -> Dispatcher:
     """Return a dispatcher for this machine: if it has GPUs, and LEAKAGE_SLOTS is not set, with as many slots as fit on the GPUs."""
     gpus = find_gpus()
@@ -267,7 +241,10 @@ def main(arguments: list[str], make: Callable[[Settings], Dispatcher]) -> int:
         with suppress(StoreError):  # a full disk: pages take the default
             dispatcher.store.put_note(SLOTS, dispatcher.config.slots)
         dispatcher.catalog_writer.write_and_wait()
-        dispatcher.loop(stay="--stay" in arguments)
+        try:
+            dispatcher.loop(stay="--stay" in arguments)
+        finally:
+            dispatcher.step_compiler.end()
     return 0
 
 

@@ -88,7 +88,7 @@ class RayDispatcher(Dispatcher):
         if not namespace:
             namespace = f"leakage-{secrets.token_hex(8)}"
             self.store.put_note(CLUSTER_NAMESPACE, namespace)
-        limits = {name: os.environ[name] for name in ("LEAKAGE_MEMORY_MB", "LEAKAGE_STEP") if name in os.environ}
+        limits = {name: os.environ[name] for name in ("LEAKAGE_MEMORY_MB", "LEAKAGE_STEP") if name in os.environ} | {"LEAKAGE_COMPILE": "0"}
         handler = signal.getsignal(signal.SIGTERM)  # Ray sets its own
         environment = {"env_vars": WORKER | limits}
         try:

@@ -1,4 +1,4 @@
-"""The choice of LEAKAGE_STEP for a model: a formula differentiates its gradient, or autograd."""
+"""The choice of LEAKAGE_STEP and LEAKAGE_COMPILE for a model: a formula differentiates its gradient, compiled or not, or autograd."""
 
 from dataclasses import replace
 
@@ -6,9 +6,12 @@ from torch import nn
 
 from leakage.engine.capabilities import capabilities_of, set_capabilities
 from leakage.settings import FORMULA, settings
+from leakage.workers.compiled_programs import find_program
 
 
 def choose_step(model: nn.Module) -> nn.Module:
-    """Let a formula differentiate the model's gradient, or autograd, as the setting says; return the model."""
-    set_capabilities(model, replace(capabilities_of(model), formula=settings().step == FORMULA))
+    """Let a formula differentiate the model's gradient, or autograd, as the settings say; return the model."""
+    config, capabilities = settings(), capabilities_of(model)
+    capabilities = replace(capabilities, formula=config.step == FORMULA)
+    set_capabilities(model, replace(capabilities, programs=find_program) if config.compile else capabilities)
     return model

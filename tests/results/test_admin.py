@@ -15,7 +15,7 @@ from leakage.data.images import sheet
 from leakage.results import admin
 from leakage.runs.notes import RECORDINGS
 from leakage.runs.store import Store
-from leakage.settings import Settings
+from leakage.settings import Settings, settings
 from leakage.spec.experiment import Experiment, parse
 
 DAY = 24 * 3600.0
@@ -97,3 +97,14 @@ def test_the_command_line_reaches_the_store_of_this_home(words: list[str], caplo
     with caplog.at_level("INFO"):
         assert main(["admin", *words]) == 0
     assert ("runs removed" if words[0] == "clean" else "store     ") in caplog.text
+
+
+def test_clean_removes_compiled_steps(home: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(home))
+    programs = settings().programs
+    programs.mkdir()
+    (programs / "key-digest.pt2").touch()
+    with caplog.at_level("INFO"):
+        assert main(["admin", "clean"]) == 0
+    assert "1 compiled steps removed; an idle machine compiles them again." in caplog.text
+    assert not programs.exists()

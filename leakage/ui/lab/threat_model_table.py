@@ -13,7 +13,7 @@ from leakage.settings import AUTOGRAD, FORMULA
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.threat_model import Row
-from leakage.spec.words import counted, format_value
+from leakage.spec.words import COMPILED, counted, format_value
 
 NOTES = {  # what an attack may note about its result, by key: the title of the row, and a prefix of the value
     "read from": ("What the picture was read from", ""),
@@ -27,6 +27,7 @@ NOTES = {  # what an attack may note about its result, by key: the title of the 
 OVER_ROUNDS = "an untrained small network (LeNet) and small colour pictures (CIFAR-10), by an attacker that combines rounds of training"
 DERIVATIVES = {
     FORMULA: "by a formula for the layers of this network; PyTorch's automatic differentiation gives other last digits",
+    COMPILED: "by a formula for the layers of this network, compiled on this machine; uncompiled it gives other last digits",
     AUTOGRAD: "by PyTorch's automatic differentiation",
 }
 BASELINES = {
@@ -59,6 +60,8 @@ def setting_rows(experiment: Experiment, known: Catalog, meta: MetaEvent | None,
     if meta:
         versions = dict(meta.environment.versions)
         derivatives = versions.pop("derivatives by", None)  # runs before it was told have none
+        if end and end.note.get("derivatives by") == COMPILED:
+            derivatives = COMPILED
         if derivatives and "steps" in experiment.attack.fields:
             rows.append(("setting", "How the search gets its derivatives", DERIVATIVES[derivatives]))
         named = ", ".join(f"{name} {number[:10]}" for name, number in versions.items())

@@ -1,0 +1,40 @@
+"""The process that writes the catalog of plug-ins: the dispatcher itself imports no plug-in."""
+
+import logging
+import subprocess
+import sys
+
+from leakage.runs.backoff import Backoff
+from leakage.settings import Settings
+from leakage.spec import catalog
+
+# Run in a separate process: plug-ins import torch, half a gigabyte that the dispatcher would never free, and plug-ins may be broken.
+WRITE = "import pathlib, sys; from leakage.workers import plugin_catalog; plugin_catalog.write(pathlib.Path(sys.argv[1]))"
+log = logging.getLogger(__name__)
+
+
+class CatalogWriter:
+    """Writes the catalog of plug-ins in a separate process, if there is none; after a failure it tries again, with ever longer pauses."""
+
+    def __init__(self, config: Settings) -> None:
+        self.config, self.backoff = config, Backoff()
+        self.missing = catalog.read(config.catalog) is None
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def step(self) -> None:
+        """Start the process that writes the catalog if the catalog is missing and the pause is over, or note how the process has ended."""
+        if self.process and self.process.poll() is not None:
+            self.missing = self.process.returncode != 0
+            if self.missing:
+                again = f"the next try is in {self.backoff.failed():.0f} s, or at once when a file is corrected"
+                log.error("the plug-ins cannot be listed (see above): %s", again)
+            self.process = None
+        elif self.missing and not self.process and self.backoff.may_try:
+            self.process = subprocess.Popen([sys.executable, "-c", WRITE, self.config.catalog])
+
+    def write_and_wait(self) -> None:
+        """Write the catalog, if there is none, and wait until it is written: workers need it."""
+        self.step()
+        if self.process:
+            self.process.wait()
+            self.step()
