@@ -115,7 +115,7 @@ class Book:
                 if not self.known(asked) and batchable(resolved := experiment.resolve(known)):
                     todo.append((asked, resolved))
         while todo:
-            group = [cell for cell in todo if cell[1].same_except_defense(todo[0][1])][:LANES]
+            group = [cell for cell in todo if cell[1].same_model_and_attack(todo[0][1])][:LANES]
             todo = [cell for cell in todo if cell not in group]
             scenes = [prepare(experiment) for _, experiment in group]
             for place, frame in play_together(scenes, [lambda: False] * len(group), per_second=1):

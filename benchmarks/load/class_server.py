@@ -15,6 +15,7 @@ import crowds
 import fairness
 import full_store
 import lesson_slides
+import one_network
 from _site import Site, until
 from _table import save, say, table
 
@@ -51,6 +52,10 @@ PARTS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "slides": (
         "A picture of a run while one browser asks for 60 slides of the lessons (below 0.5 s)",
         lambda: on_a_site(lambda site: [lesson_slides.measure(site, 60)]),
+    ),
+    "network": (
+        "A class of 30 owners with one network, a picture each, 1,000 steps (in loops at most a third)",
+        lambda: on_a_site(one_network.measure),
     ),
     "store": ("A store of 64 MB under 500 runs of a batch of 8", lambda: [full_store.measure(500)]),
 }

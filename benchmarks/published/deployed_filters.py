@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import WATCHED, Book, attacker, say, table
 
 from leakage.engine.core import Params
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.evaluation.metrics import gradient_distances
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers import plugin_catalog

@@ -31,7 +31,7 @@ from torch import Tensor
 from leakage.data.datasets import data_folder, datasets, training_pictures
 from leakage.data.generators import MissingGeneratorError, find_card
 from leakage.engine.core import Attack, Observation, Snapshot, generator
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.evaluation.lineup import Origin, draw, pixel_ranks
 from leakage.evaluation.metrics import mse, psnr
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture

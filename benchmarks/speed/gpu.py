@@ -17,7 +17,7 @@ from torch import Tensor
 from leakage.engine.client import gradient_client
 from leakage.engine.core import generator
 from leakage.engine.devices import best_device, exact_arithmetic, run_exactly
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.settings import cores
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers import plugin_catalog

@@ -11,7 +11,8 @@ from leakage.attacks._objective import Matched, Objective, Prior, Unknowns
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
 from leakage.engine.lanes import MatchedUpdate, join_gradients
-from leakage.engine.matching import Distance, box, diverged, median_filter
+from leakage.engine.matching import box, diverged, median_filter
+from leakage.engine.whole_distance import Distance
 from leakage.spec.words import COMPILED
 
 SCHEDULES = ("steps", "cosine", "constant")

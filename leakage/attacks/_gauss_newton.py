@@ -9,7 +9,8 @@ from torch import Tensor
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.devices import double
 from leakage.engine.discrepancy import expected_distance
-from leakage.engine.matching import flatten, to_pixels
+from leakage.engine.matching import to_pixels
+from leakage.engine.whole_distance import flatten
 
 DAMPING = 1e-3  # at first, as a fraction of the mean of (J^T J)'s diagonal
 LEAST = 1e-14  # the lowest damping

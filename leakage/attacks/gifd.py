@@ -11,7 +11,7 @@ from leakage.attacks._adam import Note
 from leakage.attacks._generative import ASSUMED, GENERATORS, LATENT_SEARCH, GenerativeAttack, GenerativeSearch, Search, run_as_stage
 from leakage.engine.core import Observation, Snapshot, choice, param
 from leakage.engine.labels import rule_field
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 
 SLACK, SURE = 0.005, 2.0  # the rule allows the truth's mean distance plus SLACK and SURE standard deviations
 KEPT = "Kept is stage {} of {}, at a distance of {:.3f}: it {}."

@@ -16,8 +16,9 @@ from leakage.engine.core import Attack, Observation, Params, Snapshot, choice
 from leakage.engine.equations import Solved, TooLargeError
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.losses import classes_of, loss_of
-from leakage.engine.matching import flatten, grey_pictures
+from leakage.engine.matching import grey_pictures
 from leakage.engine.pixel_map import PixelMap
+from leakage.engine.whole_distance import flatten
 from leakage.engine.with_result import WithResult
 
 MOST = 3  # the most explanations of the last layer's gradient that are followed if there are several outputs

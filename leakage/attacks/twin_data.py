@@ -11,7 +11,8 @@ from leakage.attacks._lbfgs import search_once
 from leakage.attacks.r_gap import RGap, distance, solvable_chain
 from leakage.engine.core import Attack, DoesNotApplyError, Observation, Snapshot, choice, param
 from leakage.engine.losses import loss_of
-from leakage.engine.matching import flatten, from_pixels, to_pixels
+from leakage.engine.matching import from_pixels, to_pixels
+from leakage.engine.whole_distance import flatten
 
 SEARCHES = ("Gauss-Newton", "L-BFGS")
 SAME = 0.01  # a replayed gradient counts as the received one if it differs by at most this fraction

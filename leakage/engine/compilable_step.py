@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from leakage.engine.derivatives import Affine, LinearCall
 from leakage.engine.formula import Entrance, Formula, Node
-from leakage.engine.matching import WholeDistance
+from leakage.engine.whole_distance import WholeDistance
 
 Program = Callable[[list[Tensor], Tensor, Tensor], tuple[Tensor, Tensor]]
 """(numbers, x (S, B, C, H, W), y (S, B) or (S, B, K)) -> distances (S,), and their derivatives by x."""
-FILES = ("compilable_step", "derivatives", "formula", "layer_maps", "matching", "pixel_map")  # what a program is made of
+FILES = ("compilable_step", "derivatives", "formula", "layer_maps", "pixel_map", "whole_distance")  # what a program is made of
 
 
 Part = TypeVar("Part", Entrance, Affine, WholeDistance)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from leakage.engine.core import Observation, Params, generator
-from leakage.engine.matching import Distance, distance
+from leakage.engine.matching import distance
+from leakage.engine.whole_distance import Distance
 
 LEAST = 0.6  # least fraction of squared errors that a fit leaves: gradients hardly determine many of the unknowns
 DRAWS = 8  # draws of random errors; the mean of their distances is taken where the expected distance has no formula

@@ -9,7 +9,7 @@ from torch import Tensor
 from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
 from leakage.engine.formula_replay import DistanceAndDerivative
-from leakage.engine.matching import Distance, WholeDistance
+from leakage.engine.whole_distance import Distance, WholeDistance, join_distances
 
 
 def join_gradients(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
@@ -110,9 +110,9 @@ class MatchedUpdate:
     def compiled_for(self, x: Tensor) -> DistanceAndDerivative | None:
         """Return the compiled function that computes what `derivative` returns for guesses of the shape of x; None where there is none."""
         if x.shape not in self.compiled:
-            seen, formula = self.seen[0], self.seen[0].replay.formula
-            direct = len(self.seen) == 1 and formula and _is_compared_directly(seen)
-            self.compiled[x.shape] = formula.compiled(self.match[0], x, self.labels) if formula and direct else None
+            formula, distance = self.seen[0].replay.formula, join_distances(self.match, len(x))
+            direct = formula is not None and distance is not None and all(map(_is_compared_directly, self.seen))
+            self.compiled[x.shape] = formula.compiled(distance, x, self.labels) if formula and direct else None
         return self.compiled[x.shape]
 
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.core import Observation, Params
+from leakage.engine.whole_distance import Distance, WholeDistance, flatten
 
-Distance = Callable[[Params], Tensor]  # gradient -> scalar, or with S in front of every shape -> (S,)
 LOST = 1e3  # a pixel of larger magnitude means that the optimiser has diverged
 DISTANCES = ("cosine", "squared", "absolute", "largest", "cosine per layer")
 LAYERS = ("all", "largest 10", "largest 50", "first half", "last half")
@@ -22,77 +22,6 @@ WEIGHTS = ("equal", "linear", "exponential")
 STARTS = ("normal", "uniform", "grey", "tiles")
 TILE = 4  # pixels of a side of a tile
 NONSMOOTH = (nn.ReLU, nn.LeakyReLU, nn.MaxPool2d)  # piecewise linear: second derivatives are zero or undefined
-
-
-@dataclass(frozen=True, eq=False)
-class WholeDistance:
-    """A distance of S gradients g that is one formula over all their entries (S, P), with its derivative.
-
-    Args:
-        kind: cosine, squared or absolute
-        shapes: the shape of each tensor that is compared, by parameter
-        goal: the entries of g*, (P,); for cosine each is multiplied by its weight and divided by the weighted norm of g*
-        weights: the weight of each entry, (P,); None: 1
-    """
-
-    kind: str
-    shapes: Mapping[str, torch.Size]
-    goal: Tensor
-    weights: Tensor | None
-
-    @staticmethod
-    def of(kind: str, target: Params, weights: Tensor | None) -> "WholeDistance":
-        """Return the distance from g* = `target`, of which every tensor is compared; `weights` as in the class."""
-        goal = flatten(target)
-        if kind == "cosine":
-            squares, weighted = (goal.square(), goal) if weights is None else (goal.square() * weights, goal * weights)
-            goal = weighted / squares.sum().sqrt()
-        return WholeDistance(kind, {name: value.shape for name, value in target.items()}, goal, weights)
-
-    def __call__(self, update: Params) -> Tensor:
-        entries = self._entries(update)
-        if self.kind == "cosine":
-            return 1 - entries @ self.goal / self._norm(entries)
-        gap = entries - self.goal
-        return self._weighted(gap.square() if self.kind == "squared" else gap.abs()).sum(1)
-
-    def derivative(self, update: Params) -> tuple[Tensor, Params]:
-        """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
-        distances, derivatives = self._with_derivative(self._entries(update))
-        parts = derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
-        compared = {name: part.view(len(part), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
-        derivative = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
-        return distances, derivative
-
-    def _with_derivative(self, entries: Tensor) -> tuple[Tensor, Tensor]:
-        if self.kind == "cosine":
-            norm, along = self._norm(entries), entries @ self.goal
-            derivative = self._weighted(entries * (along / norm**3).unsqueeze(1))
-            return 1 - along / norm, derivative.addcdiv_(self.goal.expand_as(entries), norm.unsqueeze(1), value=-1)
-        gap = entries - self.goal
-        if self.kind == "squared":
-            weighted = self._weighted(gap)
-            return (gap * weighted).sum(1), 2 * weighted
-        return self._weighted(gap.abs()).sum(1), self._weighted(gap.sign())
-
-    def _entries(self, update: Params) -> Tensor:
-        return flatten_lanes({name: update[name] for name in self.shapes})
-
-    def _weighted(self, entries: Tensor) -> Tensor:
-        return entries if self.weights is None else entries * self.weights
-
-    def _norm(self, entries: Tensor) -> Tensor:
-        return entries.norm(dim=1) if self.weights is None else self._weighted(entries.square()).sum(1).sqrt()
-
-
-def flatten(update: Params) -> Tensor:
-    """Concatenate all entries of an update into one vector (P,)."""
-    return torch.cat([value.reshape(-1) for value in update.values()])
-
-
-def flatten_lanes(update: Params) -> Tensor:
-    """Concatenate the entries of each of S updates: name -> (S, ...) becomes (S, P)."""
-    return torch.cat([value.reshape(len(value), -1) for value in update.values()], 1)
 
 
 def squared_distance(target: Params, entry_weights: Params | None = None) -> Distance:

@@ -16,9 +16,9 @@ from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
 from leakage.engine.formula_replay import DistanceAndDerivative, GradientsAndVjp
 from leakage.engine.losses import client_loss
-from leakage.engine.matching import WholeDistance
 from leakage.engine.normalise import InputNormalisation
 from leakage.engine.stateless import StatelessModel
+from leakage.engine.whole_distance import WholeDistance
 
 AGREEMENT = 1e-3  # largest relative error of the formula's derivatives on a random picture, in float32
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")

@@ -50,7 +50,10 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
             "tasks",
         )
     ),
-    *(f"workers/{name}.py" for name in ("*adapter", "class_examples", "private_pictures", "step_choice", "training_folder", "*_job")),
+    *(
+        f"workers/{name}.py"
+        for name in ("*adapter", "class_examples", "compiled_programs", "private_pictures", "step_choice", "training_folder", "*_job")
+    ),
 )
 
 

@@ -106,12 +106,13 @@ class Experiment(Base):
     seed: int = Field(default=1, ge=0, le=MAX_SEED)
     max_seconds: int = Field(default=900, ge=1, le=MAX_SECONDS)
 
-    def same_except_defense(self, other: "Experiment") -> bool:
-        """Return whether the experiments are equal apart from the protection and the attacker's knowledge of it."""
+    def same_model_and_attack(self, other: "Experiment") -> bool:
+        """Return whether the experiments are equal apart from the pictures, the protection and the attacker's knowledge of it."""
 
-        def rest(experiment: Experiment) -> Experiment:
+        def rest(experiment: Experiment) -> tuple[int, int, Experiment]:
             assume = experiment.assume.model_copy(update={"adaptive": True, "strategy": ""})
-            return experiment.model_copy(update={"defenses": (), "assume": assume})
+            left = experiment.model_copy(update={"pictures": (), "defenses": (), "assume": assume})
+            return len(experiment.pictures), experiment.num_classes, left
 
         return rest(self) == rest(other)
 

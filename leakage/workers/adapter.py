@@ -180,7 +180,7 @@ def play(
 
 
 def batchable(experiment: Experiment) -> bool:
-    """Return whether an experiment can be computed in one batched optimization with others that are `same_except_defense`.
+    """Return whether an experiment can be computed in one batched optimization with others that are `same_model_and_attack`.
 
     That is so if the attack and its imitation of the client can be batched, and if no protection or earlier round changes the model.
     """

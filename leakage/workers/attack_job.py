@@ -1,4 +1,4 @@
-"""The run of an attack: its frames become events. Runs that differ only in the protection share one loop where that is faster."""
+"""The run of an attack: its frames become events. Runs of one model and one attack share one loop where that is faster."""
 
 import base64
 import importlib.metadata
@@ -126,10 +126,10 @@ def prepare_case(job: Job, device: torch.device) -> Case | None:
 
 
 def batchable_runs(case: Case) -> tuple[list[Run], float]:
-    """Claim waiting runs of the same owner that can be computed in one batched optimization (a loop) with this run.
+    """Claim waiting runs, of any owner, that can be computed in one batched optimization (a loop) with this run.
 
-    At most LANES runs share a loop, and at most as many as divide the runs equally among all slots. No run is claimed if the loop
-    would be no faster than one run after the other.
+    They have its model, weights and attack. Those that would begin first are claimed first. At most LANES runs share a loop, and at most
+    as many as divide the runs equally among all slots. No run is claimed if the loop would be no faster than one run after the other.
 
     Returns:
         The claimed runs, and the duration of a step of the loop divided by the duration of a step of one run.
@@ -137,8 +137,8 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
     job, experiment = case.job, case.experiment
     assert job.run.worker is not None
     open_runs = [*job.store.queue(), *job.store.running()] if batchable(experiment) else []
-    others = [run for run in open_runs if run.id != job.run.id and run.owner == job.run.owner and run.kind == job.run.kind]
-    others = [run for run in others if (other := parse(run.experiment)).same_except_defense(experiment) and batchable(other)]
+    others = [run for run in open_runs if run.id != job.run.id and run.kind == job.run.kind]
+    others = [run for run in others if (other := parse(run.experiment)).same_model_and_attack(experiment) and batchable(other)]
     per_slot = min(LANES, math.ceil((len(others) + 1) / settings().slots)) - 1
     waiting = [run.id for run in others if run.status == "queued"]
     most = min(per_slot, len(waiting))

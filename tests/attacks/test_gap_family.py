@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from leakage.attacks import twin_data
 from leakage.attacks.h_gap import salt_and_pepper
 from leakage.engine.core import DoesNotApplyError, Observation
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import observe, predicted_labels
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from leakage.engine.core import Observation, Params, Snapshot, generator
 from leakage.engine.equations import ConvolutionEquations, gradient_rows, least_squares, solve_as_published, solve_together, weight_rows
 from leakage.engine.inapplicable import DoesNotApplyError
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.spec.experiment import Assumptions, Experiment, Part
 from leakage.workers.adapter import observe, plugin, predicted_labels
 

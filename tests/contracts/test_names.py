@@ -37,7 +37,7 @@ DEFINED = {  # as what is defined for others: modules, classes, functions, metho
     **dict.fromkeys(("spread", "track", "serve"), "broadcast_state, infer_state, server_update"),
     **dict.fromkeys(("together", "alone", "opened"), "run_batched, run_single, prepare_case"),
     **dict.fromkeys(("narrow", "heard", "lost"), "bfloat16, loss_log, diverged"),
-    **dict.fromkeys(("like", "beside"), "timing_key, same_except_defense"),
+    **dict.fromkeys(("like", "beside"), "timing_key, same_model_and_attack"),
     **dict.fromkeys(("average", "memory", "draws"), "to_gradient, state, step_rng"),
     **dict.fromkeys(("assumed", "book"), "threat_model, results_file"),
 }

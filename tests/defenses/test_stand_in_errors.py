@@ -7,7 +7,7 @@ from small_problems import LABELS, observed, smooth
 from leakage.defenses.ada_defense import CODE, FIRST, FIRST_ERROR, LAST, PUBLISHED, ROUND, RULES, SECOND, SECOND_ERROR, AdaDefense
 from leakage.engine.client import gradient_client
 from leakage.engine.core import ClientState
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.spec.experiment import Assumptions, Part
 
 G, SHARE = 0.5, 0.01  # an entry, and by which share of it the first round was misread

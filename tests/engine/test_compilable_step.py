@@ -11,7 +11,8 @@ from leakage.engine.compilable_step import CompilableStep
 from leakage.engine.core import generator
 from leakage.engine.formula_reader import formula_of
 from leakage.engine.layer_maps import Columns, Geometry, aten
-from leakage.engine.matching import WholeDistance, distance
+from leakage.engine.matching import distance
+from leakage.engine.whole_distance import WholeDistance
 from leakage.spec.experiment import Part
 from leakage.workers.adapter import plugin
 

@@ -18,7 +18,7 @@ from leakage.engine.client import Gradient, weights_of
 from leakage.engine.core import DoesNotApplyError, Observation, Params, generator
 from leakage.engine.labels import recover
 from leakage.engine.losses import loss_of
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.networks.k_curve import LOSSES, Loss, derivative, roots, twin
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError, parse

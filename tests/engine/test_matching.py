@@ -12,7 +12,6 @@ from leakage.attacks._adam import Descent
 from leakage.engine.core import generator
 from leakage.engine.matching import (
     Smoothness,
-    WholeDistance,
     distance,
     importance,
     isotropic_variation,
@@ -21,6 +20,7 @@ from leakage.engine.matching import (
     start,
     total_variation,
 )
+from leakage.engine.whole_distance import WholeDistance
 from leakage.spec.experiment import Part
 
 TARGET = {"a": torch.tensor([3.0, 4.0]), "b": torch.tensor([[0.0], [12.0]])}  # of length 13

@@ -1,4 +1,4 @@
-"""Runs that differ in the protection alone share one loop: the same answers as separately, stopped and failed separately."""
+"""Runs of one model and one attack share one loop: the same answers as separately, stopped and failed separately."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +8,7 @@ import pytest
 import torch
 from small_problems import CATALOG
 
+from leakage.data.images import find
 from leakage.engine.lanes import join_gradients
 from leakage.evaluation.play import Frame, PreparedAttack, play_together
 from leakage.runs.service import Service
@@ -52,7 +53,7 @@ def last_of(frames: Iterator[tuple[int, Frame]], count: int) -> list[Frame]:
 @pytest.mark.long
 def test_together_every_arm_ends_where_it_ends_alone() -> None:
     scenes = [prepare(arm) for arm in ARMS]
-    assert all(batchable(arm) and arm.same_except_defense(ARMS[0]) for arm in ARMS)
+    assert all(batchable(arm) and arm.same_model_and_attack(ARMS[0]) for arm in ARMS)
     ends = last_of(play_together(scenes, [never] * len(ARMS)), len(ARMS))
     for arm, prepared, end in zip(ARMS, scenes, ends, strict=True):
         *_, single = play(arm, prepared=prepared)
@@ -104,10 +105,12 @@ def test_what_cannot_share_a_loop_plays_alone(experiment: Experiment, why: str) 
     assert not batchable(experiment), why
 
 
-def test_only_protection_and_knowledge_may_differ() -> None:
-    assert ARMS[0].same_except_defense(ARMS[2])
-    for change in ({"seed": 2}, {"pictures": (Picture(id="chelsea"),)}, {"assume": Assumptions(labels=True)}):
-        assert not ARMS[0].same_except_defense(ARMS[0].model_copy(update=change))
+def test_pictures_protection_and_knowledge_may_differ() -> None:
+    assert ARMS[0].same_model_and_attack(ARMS[2])
+    assert ARMS[0].same_model_and_attack(ARMS[2].model_copy(update={"pictures": (Picture(id="chelsea"),)}))
+    two, coarse = (Picture(id="chelsea"), Picture(id="coffee")), (Picture(source="cifar100", id="1"),)  # of 100 classes
+    for change in ({"seed": 2}, {"pictures": two}, {"pictures": coarse}, {"assume": Assumptions(labels=True)}):
+        assert not ARMS[0].same_model_and_attack(ARMS[0].model_copy(update=change))
 
 
 def test_other_weights_are_refused() -> None:
@@ -150,19 +153,40 @@ def look(store: Store, run: str) -> Run:
 
 
 @pytest.mark.long
-def test_runs_that_wait_are_played_with_the_first_of_their_owner(desk: tuple[Store, Callable[..., list[str]]]) -> None:
+def test_runs_that_wait_are_played_with_the_first_that_fits(desk: tuple[Store, Callable[..., list[str]]]) -> None:
     store, queue = desk
     mine = queue([*ARMS[:3], behind(Part(id="clipping")), behind(base=PLAIN.model_copy(update={"seed": 2}))])
     other = queue([ARMS[4]], owner="other")
     first, *alone = work(store)
-    assert first == sorted(mine[:3])
-    assert alone == [other, [mine[3]], [mine[4]]]  # after the seconds of a loop the other owner comes first
-    for run in mine[:3]:
+    assert first == sorted([*mine[:3], *other])
+    assert alone == [[mine[3]], [mine[4]]]
+    for run in [*mine[:3], *other]:
         meta = store.meta(run)
         assert meta
-        assert meta.environment.device.endswith("in one loop with 2 other runs")
+        assert meta.environment.device.endswith("in one loop with 3 other runs")
         assert [look(store, run).status, look(store, run).message] == ["done", ""]
     assert all(look(store, run).status == "done" for run in (*mine, *other))
+
+
+@pytest.mark.long
+def test_a_class_shares_a_loop_and_each_has_a_run_of_its_own(desk: tuple[Store, Callable[..., list[str]]]) -> None:
+    """Four owners with a picture each, of whom one stops before it begins: the others end as they end alone."""
+    store, queue = desk
+    names = ("astronaut", "chelsea", "coffee", "rocket")
+    asked = [behind().model_copy(update={"pictures": (Picture(id=name),)}) for name in names]
+    runs = [queue([one], owner=name)[0] for name, one in zip(names, asked, strict=True)]
+    store.cancel(runs[2])
+    assert work(store) == [sorted(run for run in runs if run != runs[2])]
+    for one, name, run in zip(asked, names, runs, strict=True):
+        if run == runs[2]:
+            continue
+        found, (*_, single) = look(store, run), play(one)
+        assert found.result
+        assert (found.owner, found.status) == (name, "done")
+        assert found.result["scores"]["psnr"] == pytest.approx(single.scores["psnr"], abs=1e-6)
+        meta = store.meta(run)
+        assert meta
+        assert [picture.title for picture in meta.truth.pictures] == [find("gallery", name).title]
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from leakage.data.datasets import datasets
 from leakage.engine.core import Observation, generator
-from leakage.engine.matching import flatten
+from leakage.engine.whole_distance import flatten
 from leakage.evaluation.lineup import Origin, draw, pixel_ranks
 from leakage.evaluation.metrics import psnr
 from leakage.spec.experiment import Assumptions, Experiment, Part
