@@ -295,6 +295,9 @@ def test_a_search_says_how_it_got_its_derivatives_and_a_closed_form_needs_none()
     search, closed = (Experiment(attack=Part(id=attack)).resolve(CATALOG) for attack in ("inverting_gradients", "linear_layer"))
     row = "How the search gets its derivatives"
     searched, read = ({what: value for _, what, value in setting_rows(one, CATALOG, told, None)} for one in (search, closed))
+    ended = end(1, note={"derivatives by": "formula, compiled"})
+    assert "compiled on this machine" in {what: value for _, what, value in setting_rows(search, CATALOG, told, ended)}[row]
+    assert "compiled" not in searched[row]
     assert searched[row].startswith("by a formula for the layers of this network")
     assert row not in read
     assert searched["Device and versions"] == read["Device and versions"] == f"{told.environment.device}; torch 2"

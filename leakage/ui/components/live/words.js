@@ -85,7 +85,19 @@ export function solvedWords({ end, meta, verdict }) {
 
 // What of a note has a place of its own on the page.
 const ELSEWHERE = new Set([
-  ...['event', 'label rule', 'label certainty', 'equations', 'unknowns', 'rank', 'condition', 'residual', 'layer', 'explanations', 'derivatives by'],
+  ...[
+    'event',
+    'label rule',
+    'label certainty',
+    'equations',
+    'unknowns',
+    'rank',
+    'condition',
+    'residual',
+    'layer',
+    'explanations',
+    'derivatives by',
+  ],
   ...['distance of the picture', 'distance of the twin', 'start from the twin', 'end from the twin'],
 ]);
 
