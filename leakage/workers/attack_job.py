@@ -3,6 +3,7 @@
 import base64
 import importlib.metadata
 import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -80,8 +81,9 @@ def perform(job: Job, device: torch.device) -> None:
             if len(cases) == 1:
                 run_single(first)
                 return
-            for index, frame in play_together([case.prepared for case in cases], [case.job.heartbeat for case in cases]):
-                store_frame(cases[index], frame, alone=False)
+            with count_missed_programs(first):
+                for index, frame in play_together([case.prepared for case in cases], [case.job.heartbeat for case in cases]):
+                    store_frame(cases[index], frame, alone=False)
 
 
 @contextmanager
@@ -152,12 +154,18 @@ def run_single(case: Case) -> None:
     fields = case.experiment.attack.fields
     if case.prepared.seen.device.type == "cpu" and "steps" in fields:
         case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
-    programs = compiled_programs()
+    with count_missed_programs(case):
+        for frame in play(case.prepared, should_stop=case.job.heartbeat):
+            store_frame(case, frame, alone=True)
+
+
+@contextmanager
+def count_missed_programs(case: Case) -> Iterator[None]:
+    """Note which compiled programs the search in the block missed; where no run waits, those that are worth it are recorded."""
+    programs, began = compiled_programs(), time.monotonic()
     programs.missed.clear()
-    for frame in play(case.prepared, should_stop=case.job.heartbeat):
-        store_frame(case, frame, alone=True)
-        if frame.final:
-            programs.count_run(frame.seconds, record=not case.job.store.queue())
+    yield
+    programs.count_run(time.monotonic() - began, record=not case.job.store.queue())
 
 
 def store_frame(case: Case, frame: Frame, *, alone: bool) -> None:

@@ -14,10 +14,12 @@ import torch
 
 from leakage.data.images import gallery
 from leakage.engine.core import generator
+from leakage.settings import settings
 from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.compiled_programs import CompiledPrograms, compiled_programs, digest_of
+from leakage.workers.memory_limit import limit_memory
 from leakage.workers.step_compiler import NOTHING_LEFT
 
 SCRATCH = "compiling-"  # the prefix of the folder for all that the compiler writes
@@ -28,6 +30,7 @@ def main() -> int:
     os.umask(0o077)
     os.nice(19)
     torch.set_num_threads(1)
+    limit_memory(settings().memory_mb)
     programs = compiled_programs()
     programs.folder.mkdir(mode=0o700, exist_ok=True)
     for left in programs.folder.glob(f"{SCRATCH}*"):  # of a process that was ended

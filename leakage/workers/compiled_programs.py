@@ -15,6 +15,7 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,8 @@ from leakage.settings import settings
 
 LOADED = 8  # programs that a process keeps
 KEPT = 64  # compiled programs in the folder
+WAITING = 16  # recorded programs in the folder
+COUNTED = 1000  # programs of which the folder keeps how many runs missed them
 RUNS, WORTH = 2, 60.0  # runs that missed a program, and their seconds together, from which it is compiled
 TRIES = 3
 log = logging.getLogger(__name__)
@@ -98,11 +101,13 @@ class CompiledPrograms:
                 self.folder.mkdir(mode=0o700, exist_ok=True)
                 runs, total = json.loads(asked.read_text()) if asked.exists() else (0, 0.0)
                 asked.write_text(json.dumps([runs + 1, total + seconds]))
-                if record and runs + 1 >= RUNS and total + seconds >= WORTH and not self._is_tried(key):
+                worth = runs + 1 >= RUNS and total + seconds >= WORTH and not self._is_tried(key)
+                if record and worth and len(list(self.folder.glob("*.recorded.pt2"))) < WAITING:
                     missed.record(self.folder / f"{key}.recorded.pt2")
             except (OSError, ValueError, TypeError, RuntimeError) as error:
                 log.warning("a step is not recorded for compiling: %s", error)
         self.missed.clear()
+        self.trim()
 
     def _is_tried(self, key: str) -> bool:
         """Return whether a program is recorded, compiled or given up."""
@@ -129,10 +134,11 @@ class CompiledPrograms:
                 yield key
 
     def trim(self) -> None:
-        """Remove the compiled programs that have not been used for the longest time, beyond KEPT."""
-        used = sorted(self.folder.glob("*-*.pt2"), key=lambda path: path.stat().st_mtime)
-        for path in used[:-KEPT]:
-            _remove(path)
+        """Remove the compiled programs that have not been used for the longest time, beyond KEPT, and the oldest counts beyond COUNTED."""
+        for pattern, most in (("*-*.pt2", KEPT), ("*.asked", COUNTED), ("*.failed", COUNTED)):
+            with suppress(OSError):  # another process trims too
+                for path in sorted(self.folder.glob(pattern), key=lambda path: path.stat().st_mtime)[:-most]:
+                    path.unlink()
 
 
 def load_program(path: Path) -> Program:

@@ -22,7 +22,7 @@ from leakage.settings import settings
 from leakage.spec.experiment import Experiment, Part
 from leakage.workers import compiled_programs, step_compiler
 from leakage.workers.adapter import plugin, prepare
-from leakage.workers.compiled_programs import KEPT, RUNS, TRIES, WORTH, CompiledPrograms, Missed
+from leakage.workers.compiled_programs import COUNTED, KEPT, RUNS, TRIES, WAITING, WORTH, CompiledPrograms, Missed
 from leakage.workers.recorder import perform_in
 from leakage.workers.step_compiler import NOTHING_LEFT, StepCompiler
 
@@ -208,6 +208,20 @@ def test_the_folder_keeps_what_was_used_last(programs: CompiledPrograms) -> None
         os.utime(path, (number, number))
     programs.trim()
     assert {int(path.name.split("-")[0]) for path in programs.folder.iterdir()} == set(range(3, KEPT + 3))
+
+
+def test_a_busy_server_records_only_so_many(programs: CompiledPrograms) -> None:
+    programs.folder.mkdir()
+    for number in range(WAITING):
+        (programs.folder / f"{number}.recorded.pt2").touch()
+    for _ in range(RUNS):
+        miss(programs)
+        programs.count_run(WORTH, record=True)
+    assert len(list(programs.folder.glob("*.recorded.pt2"))) == WAITING
+    for number in range(COUNTED):
+        (programs.folder / f"{number}.asked").touch()
+    programs.trim()
+    assert len(list(programs.folder.glob("*.asked"))) == COUNTED
 
 
 def test_no_picture_and_no_gradient_is_in_a_file(compiled: tuple[Path, str, Missed], programs: CompiledPrograms) -> None:
