@@ -110,8 +110,7 @@ class Descent:
         """
         shown, end = 0, z
         for now in self._descend(seen, z, matched, prior, rng):
-            if isinstance(matched, MatchedUpdate) and matched.is_compiled:
-                note = {**note, "derivatives by": COMPILED}
+            note = with_derivatives(note, matched)
             if len(z) > 1 and now.step % ELECT == 1:
                 shown = int(now.match.nan_to_num(math.inf).argmin())
             if now.ended:
@@ -140,7 +139,7 @@ class Descent:
         together = torch.stack(list(labels))
         matched = MatchedUpdate(seen, match, together, join_gradients(seen, together.transpose(0, 1)))
         for now in self._descend(seen[0], z, matched, prior, rng):
-            for lane, note in enumerate(notes):
+            for lane, note in enumerate(with_derivatives(note, matched) for note in notes):
                 if now.ended:
                     single = replace(now, z=now.z[lane : lane + 1], x=now.x[lane : lane + 1], match=now.match[lane : lane + 1])
                     yield from ((lane, answer) for answer in self._final_snapshots(single, labels[lane], matched, note))
@@ -225,6 +224,11 @@ class Descent:
             return min(1.0, step / WARM_UP) * 0.5 * (1 + math.cos(math.pi * (step - 1) / self.steps))
         passed = sum(step > int(self.steps / milestone) for milestone in MILESTONES) if self.schedule == "steps" else 0
         return float(0.1**passed)
+
+
+def with_derivatives(note: Note, matched: Matched) -> Note:
+    """Return the note of a search, which says so where its steps are compiled."""
+    return {**note, "derivatives by": COMPILED} if isinstance(matched, MatchedUpdate) and matched.is_compiled else note
 
 
 def closest(end: Moment) -> tuple[int, list[bool]]:

@@ -20,7 +20,7 @@ from leakage.engine.matching import (
     start,
     total_variation,
 )
-from leakage.engine.whole_distance import WholeDistance
+from leakage.engine.whole_distance import WholeDistance, join_distances
 from leakage.spec.experiment import Part
 
 TARGET = {"a": torch.tensor([3.0, 4.0]), "b": torch.tensor([[0.0], [12.0]])}  # of length 13
@@ -218,3 +218,21 @@ def test_smoothness_has_the_derivative_of_autograd() -> None:
     x = torch.randn((2, 3, 1, 5, 4), generator=generator(1, "derivative")).double().requires_grad_()
     (expected,) = torch.autograd.grad(Smoothness(0.3)(x).sum(), x)
     torch.testing.assert_close(Smoothness(0.3).derivative(x.detach()), expected, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "squared", "absolute"])
+def test_joined_distances_give_each_gradient_what_its_own_distance_gives(kind: str) -> None:
+    rng = generator(1, "joined")
+    targets = [{"a": torch.randn((3, 2), generator=rng).double()} for _ in range(2)]
+    update = {"a": torch.randn((2, 3, 2), generator=rng).double()}
+    each = [distance(kind, target) for target in targets]
+    joined = join_distances(each, 2)
+    assert joined is not None
+    distances, derivatives = joined.derivative(update)
+    torch.testing.assert_close(joined(update), distances, rtol=1e-12, atol=0)
+    for lane, one in enumerate(each):
+        assert isinstance(one, WholeDistance)
+        found, derivative = one.derivative({"a": update["a"][lane : lane + 1]})
+        torch.testing.assert_close(distances[lane : lane + 1], found, rtol=1e-12, atol=0)
+        torch.testing.assert_close(derivatives["a"][lane : lane + 1], derivative["a"], rtol=1e-12, atol=1e-14)
+    assert join_distances([each[0], distance("largest", targets[1])], 2) is None
