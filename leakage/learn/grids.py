@@ -10,7 +10,7 @@ import numpy as np
 
 from leakage.data.images import Pixels, tiles
 from leakage.learn.planned import PlannedGrid
-from leakage.learn.recordings import Film, Played, grey_of, read, short_or_none, webp
+from leakage.learn.recordings import SMALLEST, Film, Played, grey_of, read, short_or_none, webp
 from leakage.runs.events import MetaEvent
 from leakage.settings import ROOT
 from leakage.spec.experiment import Base
@@ -120,7 +120,7 @@ def record_grid(grid: PlannedGrid, played: list[CellPlayed], *, engine: str) -> 
         film=Film(side=played[0].private.shape[1], batch=widest, places=()),
         cells=tuple(cells),
     )
-    return recording, webp(np.concatenate([*private, *(_row(cell.answer, widest) for cell in played)]))
+    return recording, webp(np.concatenate([*private, *(_row(cell.answer, widest) for cell in played)]), method=SMALLEST)
 
 
 def _row(pictures: Pixels, widest: int) -> Pixels:

@@ -26,6 +26,7 @@ FOLDER = ROOT / "assets" / "lessons" / "runs"
 FRAMES_OF_ONE, FRAMES_OF_MANY = 24, 7  # frames in the film of a single picture, and of a batch
 COARSE = 0b11111100  # bits of a channel that intermediate pictures of a batch keep; the others keep all
 SHOWN = ("psnr", "ssim", "rank")  # columns that a reader draws; of other scores that only the answer has, the result is enough
+QUICK, SMALLEST = 4, 6  # efforts of the WebP encoder: for answers to requests; for files that are stored, 25 times as long, 1 % smaller
 DIGITS = 4  # of numbers in the columns; those of the result keep all
 ONE_DAY: Any = dict.fromkeys(("run", "seq", "kind"), True)  # valid only on the day of the recording
 NOT_IN_META: Any = {**ONE_DAY, "truth": {"private"}, "environment": {"estimate"}}
@@ -216,13 +217,13 @@ def film(rows: Sequence[Pixels]) -> bytes:
         rows: the private pictures, reconstructions at some frames, and the final reconstruction.
     """
     coarse = [row & COARSE if 0 < number < len(rows) - 1 and len(row) > 1 else row for number, row in enumerate(rows)]
-    return webp(np.concatenate([np.concatenate([*row], axis=1) for row in coarse]))
+    return webp(np.concatenate([np.concatenate([*row], axis=1) for row in coarse]), method=SMALLEST)
 
 
-def webp(picture: Pixels) -> bytes:
-    """Encode a picture uint8 (H, W, 1 or 3) as lossless WebP."""
+def webp(picture: Pixels, *, method: int = QUICK) -> bytes:
+    """Encode a picture uint8 (H, W, 1 or 3) as lossless WebP; `method`: the effort, 0 to 6, for a small file."""
     image = Image.fromarray(np.repeat(picture, 3, axis=2) if picture.shape[2] == 1 else picture)
-    return saved(image, "WEBP", lossless=True, quality=100, method=6)
+    return saved(image, "WEBP", lossless=True, quality=100, method=method)
 
 
 def rows_of(data: bytes, side: int, batch: int) -> list[Pixels]:
