@@ -33,6 +33,8 @@ class Lineup:
     """Another picture of the same class for each private picture, (B, C, H, W); NaN where there is none."""
     words: str
     """A text for the page: where the pictures are from."""
+    uploaded: bool = False
+    """Whether uploaded pictures are among the others; nothing of these is remembered for later runs."""
 
     @property
     def size(self) -> int:
@@ -78,7 +80,7 @@ def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
     """Compute the rank (B,) of each private picture in its line-up by LPIPS from the guess; NaN where LPIPS is off."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
-    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others)[which])
+    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others, remember=not lineup.uploaded)[which])
 
 
 def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str, Tensor]:
@@ -137,7 +139,8 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
         competitors[number, indices[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     same_class = torch.stack([_of_same_class(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
-    return Lineup(others, competitors, same_class, "; ".join(describe_pool(name, pictures) for name in pools))
+    words = "; ".join(describe_pool(name, pictures) for name in pools)
+    return Lineup(others, competitors, same_class, words, uploaded=any(name.source == "uploads" for name in pools))
 
 
 def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:

@@ -1,8 +1,11 @@
 """LPIPS: the distance of two pictures in the features of a network trained on photographs; off, with a reason, without its weights."""
 
+import hashlib
 import math
 import warnings
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,24 @@ from leakage.data import lpips_weights
 SMALLEST = 32  # pixels; below 31 AlexNet's last layers have no output
 ENLARGED = f"pictures below {SMALLEST} px are enlarged to {SMALLEST} px (bilinear) for LPIPS"
 KEPT = 2**26  # entries of the features of guesses that are kept at once: 256 MiB
+REMEMBERED = 2**24  # entries of the features of line-ups that a process remembers: 64 MiB
 CHUNK = 16  # pictures in one forward pass, so that memory stays small with VGG too
+
+
+class FeatureMemory:
+    """The features of the pictures of line-ups that this process looked at last: most runs have the line-up of an earlier run."""
+
+    def __init__(self) -> None:
+        self.features: OrderedDict[tuple[torch.Size, bytes], Tensor] = OrderedDict()
+
+    def recall(self, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the features `compute(x)` of pictures x; they are computed unless those of equal pictures are remembered."""
+        key = (x.shape, hashlib.sha256(x.numpy().tobytes()).digest())
+        found = self.features.pop(key, None)
+        self.features[key] = found = compute(x) if found is None else found
+        while sum(features.numel() for features in self.features.values()) > REMEMBERED:
+            self.features.popitem(last=False)
+        return found
 
 
 @dataclass(frozen=True)
@@ -29,6 +49,8 @@ class Perceptual:
     """A sentence for the page: which backbone is used, or why LPIPS is off and what to do."""
     model: Any = None
     """An lpips.LPIPS, of a package without types."""
+    memory: FeatureMemory = field(default_factory=FeatureMemory)
+    """Of this model."""
 
     def distance(self, guess: Tensor, truth: Tensor) -> Tensor:
         """Compute LPIPS (B,) of each pair of pictures (B, C, H, W): 0 for equal pictures, lower is closer; NaN where LPIPS is off."""
@@ -37,15 +59,20 @@ class Perceptual:
         pairs = zip(torch.split(guess, CHUNK), torch.split(truth, CHUNK), strict=True)
         return torch.cat([(self._features(a) - self._features(b)).square().sum(1) for a, b in pairs]).double()
 
-    def table(self, guess: Tensor, others: Tensor) -> Tensor:
-        """Compute LPIPS of every guess and every other picture: (B, C, H, W), (P, C, H, W) -> (B, P); NaN where LPIPS is off."""
+    def table(self, guess: Tensor, others: Tensor, *, remember: bool = False) -> Tensor:
+        """Compute LPIPS (B, P) of every guess (B, C, H, W) and every other picture (P, C, H, W); NaN where LPIPS is off.
+
+        `remember`: whether this process may remember the features of the others, for the next table with them.
+        """
         if self.model is None:
             return torch.full((len(guess), len(others)), math.nan, dtype=torch.double)
         exact = "donot_use_mm_for_euclid_dist"  # a matrix product would lose small distances
         rows, size = [], max(CHUNK, KEPT // self._features(guess[:1]).numel())
         for part in torch.split(guess, size):  # the features of the others are computed once for each part
             features = torch.cat([self._features(chunk) for chunk in torch.split(part, CHUNK)])  # (<= size, N)
-            tables = [torch.cdist(features, self._features(chunk), compute_mode=exact).square() for chunk in torch.split(others, CHUNK)]
+            chunks = torch.split(others, CHUNK)
+            compared = (self.memory.recall(chunk, self._features) if remember else self._features(chunk) for chunk in chunks)
+            tables = [torch.cdist(features, chunk, compute_mode=exact).square() for chunk in compared]
             rows.append(torch.cat(tables, 1))
         return torch.cat(rows).double()  # (B, P)
 
@@ -86,11 +113,11 @@ def perceptual(channels: int = 3) -> Perceptual:
     if isinstance(loaded, str):
         return Perceptual("", f"LPIPS off: {loaded}")
     words = f"LPIPS 0.1 through {backbone.title} ({backbone.net}); {ENLARGED}"
-    return Perceptual(backbone.net, f"{words}. {wrong}" if wrong else words, loaded)
+    return Perceptual(backbone.net, f"{words}. {wrong}" if wrong else words, *loaded)
 
 
 @lru_cache(maxsize=1)
-def _load(net: str, path: Path, _stamp: int) -> Any:
+def _load(net: str, path: Path, _stamp: int) -> tuple[Any, FeatureMemory] | str:
     """Load LPIPS with the lpips package's trained weights and a backbone's weights from `path`; return a sentence if lpips is missing.
 
     Args:
@@ -108,4 +135,4 @@ def _load(net: str, path: Path, _stamp: int) -> Any:
         model = lpips.LPIPS(net=net, pnet_rand=True, verbose=False)
     features = {name: weights[f"features.{name.split('.', 1)[1]}"] for name in model.net.state_dict()}  # sliceN.rest from features.rest
     model.net.load_state_dict(features)
-    return model.requires_grad_(False)  # a torch module, or the sentence that says why not
+    return model.requires_grad_(False), FeatureMemory()

@@ -90,6 +90,44 @@ def test_loading_leaves_the_global_generator_alone_and_happens_once(ready: Perce
     assert not ready.model.training
 
 
+# ---------------------------------------------------------------- what a process remembers
+
+
+def test_a_line_up_is_looked_at_once_and_gives_the_same_numbers_again(ready: Perceptual, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, features = list[int](), Perceptual._features
+
+    def counted(self: Perceptual, x: torch.Tensor) -> torch.Tensor:
+        looked.append(len(x))
+        return features(self, x)
+
+    monkeypatch.setattr(Perceptual, "_features", counted)
+    guess, others = smooth(1, 3, 32), smooth(20, 3, 32, seed=1)
+    expected = ready.table(guess, others)
+    assert looked == [1, 1, 16, 4]  # the guess for its size, the guess, the others
+    first = ready.table(guess, others, remember=True)
+    del looked[:]
+    assert torch.equal(ready.table(guess, others.clone(), remember=True), expected)
+    assert torch.equal(first, expected)
+    assert looked == [1, 1]
+    others[0, 0, 0, 0] += 0.5  # another picture among the first 16
+    assert not torch.equal(ready.table(guess, others, remember=True), expected)
+    assert looked == [1, 1, 1, 1, 16]
+
+
+def test_what_is_remembered_is_bounded_and_the_oldest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 8)
+    memory, asked = module.FeatureMemory(), list[float]()
+
+    def compute(x: torch.Tensor) -> torch.Tensor:
+        asked.append(float(x[0]))
+        return x.expand(4)
+
+    for value in (1.0, 2.0, 1.0, 3.0, 1.0, 2.0):  # 3 takes the place of 2, and 2 that of 3
+        assert memory.recall(torch.tensor([value]), compute).tolist() == [value] * 4
+    assert asked == [1, 2, 3, 2]
+    assert len(memory.features) == 2
+
+
 # ---------------------------------------------------------------- off
 
 

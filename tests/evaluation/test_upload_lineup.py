@@ -95,7 +95,9 @@ def test_beside_an_upload_stand_crops_of_all_the_others_of_its_kind_and_none_of_
 def test_five_others_of_its_kind_are_enough_and_four_are_not() -> None:
     assert ENOUGH == 5
     assert stand(faces(6)).words == "99 crops of the 5 other faces that you uploaded"
+    assert stand(faces(6)).uploaded  # so a worker remembers nothing of it
     assert "uploaded" not in stand(faces(5)).words
+    assert not stand(faces(5)).uploaded
 
 
 def test_the_same_picture_uploaded_twice_counts_once_and_does_not_stand_beside_itself() -> None:
