@@ -1,10 +1,10 @@
 """The order in which waiting runs begin: by their owners' recent use of slots, their expected time, and their waiting time. No SQL."""
 
 import heapq
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 
 WINDOW = 600.0  # seconds over which the use of slots counts as recent
 UNKNOWN = 60.0  # seconds assumed for a run without an estimate
@@ -56,15 +56,15 @@ class RecentUse:
 
 
 def slot_seconds(served: Iterable[Served]) -> dict[str, float]:
-    """Return the seconds for which each owner has used slots; runs in one loop of a worker count once."""
-    seconds: dict[str, float] = defaultdict(float)
-    in_order = sorted(served, key=lambda run: (run.owner, run.worker, run.begun))
-    for (owner, _), spans in groupby(in_order, key=lambda run: (run.owner, run.worker)):
-        until = 0.0
-        for span in spans:
-            seconds[owner] += max(0.0, span.ended - max(span.begun, until))
-            until = max(until, span.ended)
-    return dict(seconds)
+    """Return the seconds for which each owner has used slots; owners whose runs share a loop of a worker divide its seconds equally."""
+    seconds, running = dict[str, float](), Counter[str]()  # runs of each owner on the worker that is looked at
+    moments = sorted((run.worker, at, change, run.owner) for run in served for at, change in ((run.begun, 1), (run.ended, -1)))
+    for (_, now, change, owner), (_, then, _, _) in pairwise(moments):
+        running[owner] += change
+        owners = [each for each, count in running.items() if count > 0]
+        for each in owners:
+            seconds[each] = seconds.get(each, 0.0) + (then - now) / len(owners)
+    return seconds
 
 
 def in_order(waiting: Iterable[Waiting], recent: Mapping[str, RecentUse], now: float) -> list[Waiting]:

@@ -52,6 +52,13 @@ def test_runs_in_one_loop_count_once_and_those_in_two_workers_twice() -> None:
     assert slot_seconds([*served, Served("b", "w", 10.0, 20.0)]) == {"a": 25.0, "b": 10.0}
 
 
+def test_owners_that_share_a_loop_divide_its_seconds() -> None:
+    """Ten seconds of two runs of a and one of b; c comes later, to another worker and then into the loop."""
+    loop = [Served("a", "w", 0.0, 10.0), Served("a", "w", 0.0, 10.0), Served("b", "w", 0.0, 10.0)]
+    assert slot_seconds(loop) == {"a": 5.0, "b": 5.0}
+    assert slot_seconds([*loop, Served("c", "v", 0.0, 3.0), Served("c", "w", 4.0, 10.0)]) == {"a": 4.0, "b": 4.0, "c": 5.0}
+
+
 def test_one_slot_in_four_takes_short_runs() -> None:
     assert [takes_short_runs_only(slot) for slot in range(2 * EVERY)] == [False, False, False, True] * 2
 
