@@ -1,6 +1,6 @@
 """The names of the notes in the store: small facts about this machine that several processes share."""
 
-SPEEDS = "speeds"  # the speeds that workers measured: model -> seconds per replay with 1 and with 8 pictures
+SPEEDS = "step speeds"  # the speeds that workers measured: model -> seconds per replay with 1 and with 8 pictures
 SLOTS = "slots"  # the largest number of runs that are computed at a time, here or on a cluster
 DEVICE = "device"  # the kind of device of the workers: cpu, cuda, mps
 SERVER = "server"  # when the web server was last alive, in seconds since 1970
