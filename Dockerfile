@@ -60,6 +60,7 @@ COPY . .
 
 # The code belongs to root and is compiled here; the program runs as nobody special and writes to /data only.
 RUN python -m compileall -q app.py pages leakage \
+    && python -m leakage.workers.plugin_catalog \
     && useradd --create-home --uid 10001 leakage \
     && install -d -o leakage -g leakage /data
 

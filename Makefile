@@ -60,7 +60,7 @@ check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js
 	@bash scripts/check_js.sh
 	@if command -v hadolint >/dev/null; then hadolint Dockerfile; else echo "The Dockerfile was not checked: it needs hadolint."; fi
 
-bench: $(VENV)/.dev-ready $(if $(findstring gpu,$(ARGS)),,$(PEER)/.ready) ## compare our speed with the package `breaching`, and measure a class server under load
+bench: $(VENV)/.dev-ready $(PEER)/.ready ## compare our speed with the package `breaching`, and measure a class server under load
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
 	$(if $(ARGS),,$(PY) benchmarks/load/class_server.py)
 
@@ -109,6 +109,7 @@ $(if $(and $(LOCKED),$(TORCH_INDEX)),@awk '$(REST)' requirements.lock > $(VENV)/
 @$(PY) -m pip install --disable-pip-version-check --no-deps --require-hashes -r $(VENV)/rest.lock)
 $(if $(TORCH_INDEX),@$(PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
 @$(PY) -m pip install --disable-pip-version-check --no-compile $(1)
+@$(PY) -m leakage.workers.plugin_catalog || true
 endef
 
 $(PY):

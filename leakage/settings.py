@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ SITE = PACKAGE / "_site"  # in a wheel, the files that a checkout has beside the
 MACHINE = Path("/")  # the folder with proc and sys, in which Linux says what a container may use
 STEPS = FORMULA, AUTOGRAD = "formula", "autograd"  # how an attack's step differentiates the gradient of a guess
 MEMORY_FRACTION = 0.7  # of the memory, for all slots together
+PREPARED_CATALOG = Path(sys.prefix, "share", "gradient-leakage", "catalog.json")  # written when the program is set up
 INSTALLED = SITE.is_dir()
 ROOT = SITE if INSTALLED else PACKAGE.parent
 

@@ -5,6 +5,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -246,6 +247,14 @@ def text(catalog: Catalog) -> str:
     """Return the catalog as JSON, in the form that `read` reads."""
     kinds = {KINDS[kind]: [entry.model_dump(mode="json") for entry in catalog.of(kind)] for kind in KINDS}
     return json.dumps({"version": catalog.version, **kinds}, indent=1)
+
+
+def put(path: Path, content: str) -> None:
+    """Write a file of the catalog in one step, so that no reader sees a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_suffix(f".{os.getpid()}.tmp")
+    fresh.write_text(content)
+    fresh.replace(path)
 
 
 def read(path: Path) -> Catalog | None:

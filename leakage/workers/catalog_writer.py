@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from leakage.runs.backoff import Backoff
-from leakage.settings import Settings
+from leakage.settings import PREPARED_CATALOG, Settings
 from leakage.spec import catalog
 
 # Run in a separate process: plug-ins import torch, half a gigabyte that the dispatcher would never free, and plug-ins may be broken.
@@ -14,11 +14,17 @@ log = logging.getLogger(__name__)
 
 
 class CatalogWriter:
-    """Writes the catalog of plug-ins in a separate process, if there is none; after a failure it tries again, with ever longer pauses."""
+    """Puts the catalog of plug-ins into the home, if there is none: the catalog of the set-up, else one that a separate process writes.
+
+    After a failure the process is started again, with ever longer pauses.
+    """
 
     def __init__(self, config: Settings) -> None:
         self.config, self.backoff = config, Backoff()
         self.missing = catalog.read(config.catalog) is None
+        if self.missing and catalog.read(PREPARED_CATALOG):
+            catalog.put(config.catalog, PREPARED_CATALOG.read_text())
+            self.missing = False
         self.process: subprocess.Popen[bytes] | None = None
 
     def step(self) -> None:

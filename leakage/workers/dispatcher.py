@@ -35,6 +35,7 @@ TICK = 0.2  # seconds
 SILENCE = 30.0  # seconds without a sign of life after which a worker is lost
 TERM_AFTER, KILL_AFTER = 5.0, 10.0  # seconds after a cancel that the worker did not obey
 LEAVE_AFTER = 60.0  # seconds without a web server and without runs
+POLITE = 10  # of 19, the niceness of a worker: where cores are short, pages and their server come first
 WORKER = {  # the environment of a worker
     "GOMP_SPINCOUNT": "100000",  # threads that sleep at once halve the speed of their run; threads that never sleep, that of other runs
     "MALLOC_MMAP_THRESHOLD_": str(2**25),  # with its defaults glibc returns the memory of every step to the system
@@ -180,7 +181,7 @@ class Dispatcher:
     def start(self, slot: str) -> Worker:
         """Start a worker process for a slot."""
         with self.config.log_file("workers.log").open("ab") as output:
-            command = [sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
+            command = ["nice", "-n", str(POLITE), sys.executable, "-m", "leakage.workers.worker", slot, str(os.getpid())]
             environment = {**os.environ, **WORKER, "LEAKAGE_SLOTS": str(self.config.slots)}
             if self.gpus:
                 gpu_slot = self.gpus[int(slot)]

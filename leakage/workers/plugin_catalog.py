@@ -1,7 +1,6 @@
 """The catalog of the plug-ins on disk, written as data, so that pages need not import plug-ins."""
 
 import inspect
-import os
 import traceback
 from dataclasses import fields
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
-from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, text, version
+from leakage.settings import PREPARED_CATALOG
+from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, put, text, version
 from leakage.spec.declarations import Declarations, explanations
 from leakage.spec.fields import KINDS, CatalogError
 
@@ -23,23 +23,15 @@ def write(path: Path) -> Catalog:
 
     If a plug-in cannot be described, write the reason as a sentence to `fault_file(path)`, which `read_fault` reads, and raise the error.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     before = version()
     try:
         catalog = describe()
     except Exception as error:  # a plug-in may raise any error
-        _replace(fault_file(path), f"{before}\n{fault(error)}")
+        put(fault_file(path), f"{before}\n{fault(error)}")
         raise
-    _replace(path, text(catalog))
+    put(path, text(catalog))
     fault_file(path).unlink(missing_ok=True)
     return catalog
-
-
-def _replace(path: Path, content: str) -> None:
-    """Write a file in one step, so that no reader sees a part of it."""
-    fresh = path.with_suffix(f".{os.getpid()}.tmp")
-    fresh.write_text(content)
-    fresh.replace(path)
 
 
 def fault(error: Exception) -> str:
@@ -119,3 +111,7 @@ def noise_field(plugin: type[Defense]) -> str:
             if {plugin(**{field.name: value}).effective_noise_multiplier(tensors) for tensors in (1, 4)} == {value}:
                 return field.name
     return ""
+
+
+if __name__ == "__main__":  # part of the set-up, so that the first start need not wait for it
+    write(PREPARED_CATALOG)

@@ -20,6 +20,7 @@ from leakage.runs.store import Store
 from leakage.settings import cores, memory_bytes, memory_fraction, settings
 from leakage.spec import catalog
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, process_home, training_folder
+from leakage.workers.dispatcher import POLITE
 from leakage.workers.remote_store import Call, CallAnswer, OpenCalls, RemoteStore
 
 if TYPE_CHECKING:  # brings torch
@@ -105,7 +106,7 @@ class RayWorker:
         from leakage.workers import worker
         from leakage.workers.memory_limit import limit_memory
 
-        os.nice(worker.POLITE)
+        os.nice(POLITE)
         device = best_device()
         if device.type == "cpu":
             limit_memory(settings().memory_mb)

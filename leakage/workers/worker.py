@@ -30,7 +30,6 @@ from leakage.workers.job import Job
 from leakage.workers.memory_limit import limit_memory
 from leakage.workers.timing import measure
 
-POLITE = 10  # of 19: where cores are short, pages and their server come first
 log = logging.getLogger(__name__)
 
 
@@ -206,7 +205,6 @@ def work(
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO, format="%(asctime)s worker %(message)s")
-    os.nice(POLITE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the web server; the dispatcher ends its workers itself
     try:
         keep_private(settings())

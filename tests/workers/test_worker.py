@@ -19,9 +19,9 @@ from leakage.runs.event_log import MAX_FRAMES
 from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.workers.dispatcher import KILL_AFTER, LOST
+from leakage.workers.dispatcher import KILL_AFTER, LOST, POLITE
 from leakage.workers.heartbeat import STUCK
-from leakage.workers.worker import POLITE, chores
+from leakage.workers.worker import chores
 
 
 def upload() -> tuple[Experiment, dict[str, bytes]]:
