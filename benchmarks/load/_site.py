@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -80,6 +81,19 @@ class Site:
         if runs(pid, VICTIMS["dispatcher"]):
             os.killpg(pid, signal.SIGKILL)
         self.store.close()
+
+
+@contextmanager
+def new_site(slots: int = 2, **environment: str) -> Iterator[Site]:
+    """Yield a dashboard on a new home, with its workers ready."""
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        site = Site(Path(folder), slots=slots, **environment)
+        try:
+            if not until(site.service.catalog, 120):
+                raise RuntimeError(f"The plug-ins were not listed within 120 s; see {folder}/dispatch.log.")
+            yield site
+        finally:
+            site.end()
 
 
 def runs(pid: int, what: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]]  # this folder, benchmarks, the project
 import torch
 from _table import save, say, table
+from gpu_steps import step_times
 from loop import experiment
 from torch import Tensor
 
@@ -131,8 +132,12 @@ def throughput(device: torch.device, most: int) -> list[Row]:
     return rows
 
 
-def report() -> None:
-    """Measure all of it and print it; keep it where it was a GPU's."""
+def report(peer: Path | None) -> None:
+    """Measure all parts, print them, and store them where there is a GPU.
+
+    Args:
+        peer: the Python of the peer's environment; None: the peer is left out.
+    """
     device = best_device()
     gpu = device.type == "cuda"
     torch.set_num_threads(1)
@@ -146,6 +151,7 @@ def report() -> None:
         say(f"{what}: {value}")
     parts = {
         "speeds": ("Inverting Gradients, steps per second (core: one core of this machine)", speeds(device)),
+        "steps": ("A step of Inverting Gradients, milliseconds, by each way of computing it", step_times(device, peer, steps_of(gpu))),
         "repeats": ("The same attack twice (target: 0), and on the CPU: the largest difference of a pixel", repeats(device)),
         "rounding": ("A gradient beside that in float64, relative (target: ours below 1e-5)", rounding(device)),
         "waits": ("How often one step waits for the GPU (target: 0, but for L-BFGS)", waits(device)),

@@ -64,10 +64,11 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
 
     torch.set_num_threads(arguments.threads)
     torch.set_num_interop_threads(1)
-    model = NETWORKS[arguments.model]().eval()
+    model, device = NETWORKS[arguments.model]().eval(), torch.device(arguments.device)
     mean, std = load_weights(model, arguments.weights)
-    pictures, labels = load_pictures(arguments.pictures, len(arguments.label)), torch.tensor(arguments.label)
-    dm, ds = (torch.tensor(constant).view(1, -1, 1, 1) for constant in (mean, std))
+    model.to(device)
+    pictures, labels = load_pictures(arguments.pictures, len(arguments.label)).to(device), torch.tensor(arguments.label, device=device)
+    dm, ds = (torch.tensor(constant, device=device).view(1, -1, 1, 1) for constant in (mean, std))
 
     # What a user of the peer gets from its server and user objects, written out: the same dictionaries, without their data loaders.
     loss = nn.CrossEntropyLoss()
@@ -85,17 +86,19 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
             f"regularization.total_variation.scale={arguments.tv * side / (side - 1)}",
         ],
     )
-    attacker = breaching.attacks.prepare_attack(model, loss, settings)
+    attacker = breaching.attacks.prepare_attack(model, loss, settings, {"dtype": torch.float, "device": device})
 
     for _ in range(3):  # one iteration each: TorchScript compiles its losses in the first calls
         attacker.reconstruct(payload, shared, server_secrets={}, dryrun=True)
     torch.manual_seed(arguments.seed)  # without a file the start is the peer's own normal noise
-    start = torch.from_numpy(np.load(arguments.start, allow_pickle=False)) if arguments.start else None
+    start = torch.from_numpy(np.load(arguments.start, allow_pickle=False)).to(device) if arguments.start else None
     trace: list[tuple[float, Tensor]] = []
     if arguments.trace:  # the total variation is computed once in each iteration, of the guess before its step
         attacker.regularizers[0].register_forward_pre_hook(lambda _, given: trace.append((time.perf_counter(), given[0].detach().clone())))
     began = time.perf_counter()
     answer, log = attacker.reconstruct(payload, shared, server_secrets={}, initial_data=start)
+    if arguments.device == "cuda":
+        torch.cuda.synchronize()
     seconds = time.perf_counter() - began
     if arguments.trace:
         save_trace(arguments.trace, [(at - began, guess * ds + dm) for at, guess in [*trace, (began + seconds, answer["data"])]])
@@ -123,7 +126,7 @@ def attack(arguments: argparse.Namespace) -> dict[str, object]:
 def save_trace(path: Path, moments: list[tuple[float, Tensor]]) -> None:
     """Save the seconds of each moment (T,) and its guess in pixels (T, B, C, H, W), which float16 rounds by at most 0.0005."""
     seconds, guesses = zip(*moments, strict=True)
-    np.savez(path, seconds=np.array(seconds), guesses=torch.stack(guesses).clamp(0, 1).half().numpy())
+    np.savez(path, seconds=np.array(seconds), guesses=torch.stack(guesses).clamp(0, 1).half().cpu().numpy())
 
 
 def read_arguments() -> argparse.Namespace:
@@ -136,6 +139,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=4800)
     parser.add_argument("--tv", type=float, default=0.1, help="weight of the total variation, in our terms")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=Path, help=".npy, (B, 3, 32, 32), normalised: the guess before the first iteration")
     parser.add_argument("--trace", type=Path, help=".npz to write: seconds and guess before each iteration, and of the answer")

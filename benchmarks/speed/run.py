@@ -46,7 +46,7 @@ if given.only in (None, "closed"):
 if given.only == "gpu":  # alone: elsewhere there may be none
     import gpu
 
-    gpu.report()
+    gpu.report(given.peer and given.peer.absolute())
 
 if given.peer and given.only in (None, "peer"):
     way = loop.compile_known() if settings().compile else settings().step
