@@ -23,7 +23,7 @@ REMEMBERED = 2**24  # entries of the features of line-ups that a process remembe
 CHUNK = 16  # pictures in one forward pass, so that memory stays small with VGG too
 
 
-class FeatureMemory:
+class RecentFeatures:
     """The features of the pictures of line-ups that this process looked at last: most runs have the line-up of an earlier run."""
 
     def __init__(self) -> None:
@@ -49,8 +49,8 @@ class Perceptual:
     """A sentence for the page: which backbone is used, or why LPIPS is off and what to do."""
     model: Any = None
     """An lpips.LPIPS, of a package without types."""
-    memory: FeatureMemory = field(default_factory=FeatureMemory)
-    """Of this model."""
+    recent: RecentFeatures = field(default_factory=RecentFeatures)
+    """The features by this model of the pictures in recent line-ups."""
 
     def distance(self, guess: Tensor, truth: Tensor) -> Tensor:
         """Compute LPIPS (B,) of each pair of pictures (B, C, H, W): 0 for equal pictures, lower is closer; NaN where LPIPS is off."""
@@ -71,7 +71,7 @@ class Perceptual:
         for part in torch.split(guess, size):  # the features of the others are computed once for each part
             features = torch.cat([self._features(chunk) for chunk in torch.split(part, CHUNK)])  # (<= size, N)
             chunks = torch.split(others, CHUNK)
-            compared = (self.memory.recall(chunk, self._features) if remember else self._features(chunk) for chunk in chunks)
+            compared = (self.recent.recall(chunk, self._features) if remember else self._features(chunk) for chunk in chunks)
             tables = [torch.cdist(features, chunk, compute_mode=exact).square() for chunk in compared]
             rows.append(torch.cat(tables, 1))
         return torch.cat(rows).double()  # (B, P)
@@ -117,7 +117,7 @@ def perceptual(channels: int = 3) -> Perceptual:
 
 
 @lru_cache(maxsize=1)
-def _load(net: str, path: Path, _stamp: int) -> tuple[Any, FeatureMemory] | str:
+def _load(net: str, path: Path, _stamp: int) -> tuple[Any, RecentFeatures] | str:
     """Load LPIPS with the lpips package's trained weights and a backbone's weights from `path`; return a sentence if lpips is missing.
 
     Args:
@@ -135,4 +135,4 @@ def _load(net: str, path: Path, _stamp: int) -> tuple[Any, FeatureMemory] | str:
         model = lpips.LPIPS(net=net, pnet_rand=True, verbose=False)
     features = {name: weights[f"features.{name.split('.', 1)[1]}"] for name in model.net.state_dict()}  # sliceN.rest from features.rest
     model.net.load_state_dict(features)
-    return model.requires_grad_(False), FeatureMemory()
+    return model.requires_grad_(False), RecentFeatures()

@@ -1,7 +1,7 @@
 """The order in which waiting runs begin: by their owners' recent use of slots, their expected time, and their waiting time. No SQL."""
 
 import heapq
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -57,10 +57,10 @@ class RecentUse:
 
 def slot_seconds(served: Iterable[Served]) -> dict[str, float]:
     """Return the seconds for which each owner has used slots; owners whose runs share a loop of a worker divide its seconds equally."""
-    seconds, running = dict[str, float](), Counter[str]()  # runs of each owner on the worker that is looked at
+    seconds, running = dict[str, float](), dict[str, int]()  # `running`: runs of each owner on the worker that is looked at
     moments = sorted((run.worker, at, change, run.owner) for run in served for at, change in ((run.begun, 1), (run.ended, -1)))
     for (_, now, change, owner), (_, then, _, _) in pairwise(moments):
-        running[owner] += change
+        running[owner] = running.get(owner, 0) + change
         owners = [each for each, count in running.items() if count > 0]
         for each in owners:
             seconds[each] = seconds.get(each, 0.0) + (then - now) / len(owners)
