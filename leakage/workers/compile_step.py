@@ -20,15 +20,18 @@ from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.compiled_programs import CompiledPrograms, compiled_programs, digest_of
 from leakage.workers.memory_limit import limit_memory
+from leakage.workers.priority import lower_session_priority
 from leakage.workers.step_compiler import NOTHING_LEFT
 
+LOWEST = 19  # niceness
 SCRATCH = "compiling-"  # the prefix of the folder for all that the compiler writes
 
 
 def main() -> int:
     """Compile the step that has waited for the longest time; return NOTHING_LEFT where none waits."""
     os.umask(0o077)
-    os.nice(19)
+    os.nice(LOWEST)
+    lower_session_priority(LOWEST)
     torch.set_num_threads(1)
     limit_memory(settings().memory_mb)
     programs = compiled_programs()

@@ -157,6 +157,8 @@ def test_a_compiler_killed_in_its_work_leaves_nothing_behind(programs: CompiledP
     while not tries.exists():
         assert process.poll() is None
         time.sleep(0.02)
+    if (group := Path(f"/proc/{process.pid}/autogroup")).exists():  # pages come first, which belong to another session
+        assert group.read_text().split()[-2:] == ["nice", "19"]
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert not list(programs.folder.glob(f"{key}-*"))
