@@ -44,17 +44,29 @@ def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
     return time.perf_counter() - began
 
 
-def eight_runs(site: Site) -> dict[str, Any]:
-    """Measure the seconds from pressing Run until all runs have ended, of one variant and of eight in turn, medians of ROUNDS."""
-    doors, one, eight = site.service(), [], []
-    while not doors.catalog() or not doors.store.note(SPEEDS):  # the workers settle in
+def settled(site: Site) -> Service:
+    """Return the runs of a site whose workers are ready."""
+    doors = site.service()
+    while not doors.catalog() or not doors.store.note(SPEEDS):
         time.sleep(0.5)
     time.sleep(2)
+    return doors
+
+
+def eight_runs(site: Site) -> dict[str, Any]:
+    """Measure the seconds from pressing Run until all runs have ended, of one variant and of eight in turn, medians of ROUNDS."""
+    doors, one, eight = settled(site), [], []
     for round_ in range(ROUNDS):
         one.append(until_done(doors, arms(100 + round_)[:1], "one"))
         eight.append(until_done(doors, arms(200 + round_), "eight"))
     ratio = statistics.median(many / single for single, many in zip(one, eight, strict=True))
     return {"arms": ARMS, "steps": STEPS, "one_s": statistics.median(one), "eight_s": statistics.median(eight), "ratio": ratio}
+
+
+def single_run(site: Site) -> float:
+    """Measure the seconds of one variant, the median of ROUNDS."""
+    doors = settled(site)
+    return statistics.median(until_done(doors, arms(300 + round_)[:1], "one") for round_ in range(ROUNDS))
 
 
 def clicks(site: Site) -> dict[str, Any]:
@@ -83,7 +95,10 @@ def answers(page: Page) -> list[float]:
         began = time.perf_counter()
         page.get_by_role("radio", name=attacker, exact=True).click()
         page.wait_for_function(
-            "(before) => document.querySelector('.st-key-run-bar').innerText !== before", arg=before, polling=10, timeout=20_000
+            "(before) => (document.querySelector('.st-key-run-bar')?.innerText ?? before) !== before",
+            arg=before,
+            polling=10,
+            timeout=20_000,
         )
         taken.append(time.perf_counter() - began)
         page.wait_for_timeout(700)

@@ -14,7 +14,7 @@ sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]] 
 import loop
 from _table import ROOT, save, saved, say, table
 
-from leakage.settings import cores, settings
+from leakage.settings import AUTOGRAD, cores, settings
 from leakage.spec.words import COMPILED
 
 parser = argparse.ArgumentParser(description=__doc__)
@@ -93,10 +93,18 @@ if given.only in (None, "arms"):
         eight, clicks = arms.eight_runs(site), arms.clicks(site)
     finally:
         site.close()
+    os.environ["LEAKAGE_STEP"] = AUTOGRAD
+    site = live.Site()
+    try:
+        eight["by_autograd_s"] = arms.single_run(site)
+    finally:
+        site.close()
+        del os.environ["LEAKAGE_STEP"]
     body |= {"arms": eight, "clicks": clicks}
     say("Comparisons: eight LeNet arms of Inverting Gradients")
     measured = [
         [f"eight arms against one, {eight['steps']} steps (times as long)", eight["ratio"], "<= 4"],
+        ["eight arms against one by autograd (times as long)", eight["eight_s"] / eight["by_autograd_s"], "<= 2.5"],
         ["a click while eight arms are live (s, median)", clicks["median_s"], "<= 0.5"],
         ["the same with nothing running (s, median)", clicks["idle_s"], ""],
     ]
