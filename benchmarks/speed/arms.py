@@ -44,7 +44,7 @@ def until_done(doors: Service, chosen: list[Experiment], group: str) -> float:
     return time.perf_counter() - began
 
 
-def settled(site: Site) -> Service:
+def wait_for_workers(site: Site) -> Service:
     """Return the runs of a site whose workers are ready. They do not measure the machine, which would take a core for a minute."""
     doors = site.service()
     doors.store.put_note(SPEEDS, {"lenet": (0.01, 0.02)})
@@ -56,7 +56,7 @@ def settled(site: Site) -> Service:
 
 def eight_runs(site: Site) -> dict[str, Any]:
     """Measure the seconds from pressing Run until all runs have ended, of one variant and of eight in turn, medians of ROUNDS."""
-    doors, one, eight = settled(site), [], []
+    doors, one, eight = wait_for_workers(site), [], []
     for round_ in range(ROUNDS):
         one.append(until_done(doors, arms(100 + round_)[:1], "one"))
         eight.append(until_done(doors, arms(200 + round_), "eight"))
@@ -66,7 +66,7 @@ def eight_runs(site: Site) -> dict[str, Any]:
 
 def single_run(site: Site) -> float:
     """Measure the seconds of one variant, the median of ROUNDS."""
-    doors = settled(site)
+    doors = wait_for_workers(site)
     return statistics.median(until_done(doors, arms(300 + round_)[:1], "one") for round_ in range(ROUNDS))
 
 
