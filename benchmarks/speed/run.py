@@ -127,6 +127,7 @@ if given.only in (None, "live"):
         ["warm: page interactive (s)", delays["warm_s"], "<= 1.5"],
         ["warm: the recorded run's first picture (s)", delays["recorded_s"], "<= 2"],
         ["click on Run to first picture (s)", delays["first_picture_s"], "< 0.8"],
+        ["the same while the page still loads Plotly (s)", delays["early_click_s"], ""],
         ["web process with 10 pages (MB)", delays["web_mb"], "< 180"],
         ["torch in the web process", delays["torch_in_web"], "False"],
         *[[f"keeping and streaming, batch {row['batch']} (share of the bare loop)", row["overhead"], "<= 0.02"] for row in kept],

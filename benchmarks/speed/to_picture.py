@@ -17,7 +17,7 @@ from typing import Any
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]]  # this folder, benchmarks, the project
 import numpy as np
 import torch
-from _table import Fields, save, say, table
+from _table import Fields, save, saved, say, table
 from loop import TV, batch_of, prepare_warm, run_like_worker, run_peer
 from torch import Tensor
 
@@ -193,7 +193,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     measures = {name: MEASURES[name] for name in given.measure}
-    save("to_picture", report(given.peer.absolute(), given.case, measures, given.threads, given.starts))
+    measured = report(given.peer.absolute(), given.case, measures, given.threads, given.starts)
+    save("to_picture", {**saved("to_picture"), **measured})  # each case has a key of its own
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
-from leakage.evaluation.lineup import Lineup, Origin, best_of_others, draw, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.evaluation.lineup import OWN, Lineup, Origin, best_of_others, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
+from leakage.evaluation.recent import Recent, digest
 from leakage.evaluation.verdict import DISTANCES, Reference
 
 SMALLEST = 24  # pixels of a side; in smaller pictures SSIM does not count, because blurred noise reaches a high SSIM too often
@@ -28,6 +29,7 @@ BLIND = {  # pictures without information about the private picture, except perh
 BLURRED_NOISE = "blurred noise"
 SCALES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # standard deviation of the blur, as a fraction of the picture's side
 CONTRAST = 0.15  # standard deviation of blurred noise around grey
+REMEMBERED = 4  # batches of which this process keeps the baselines
 SHOWN = ("grey", "mean", "noise", "mean_colour", "blurred", "same_class")  # on the page; the last two have some information
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), NaN where it is unknown
 
@@ -44,6 +46,9 @@ class Baselines:
     reference: Reference
     """What a verdict needs: the best scores of BLIND pictures, blurred noise and the other pictures of the line-up, and the distances by
     which a BLIND picture is first in the line-up."""
+
+
+_recent: Recent[Baselines] = Recent(REMEMBERED)
 
 
 @contextmanager
@@ -115,9 +120,10 @@ def blurred_noise(shape: Sequence[int], scale: float, rng: torch.Generator) -> T
     return (0.5 + CONTRAST * unit).clamp(0, 1).expand(-1, channels, -1, -1)
 
 
-@one_thread()
 def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int) -> Baselines:
     """Draw the line-ups of a batch and compute the scores of its baselines: pictures that an attacker could show without the update.
+
+    The baselines of the last batches are remembered, unless there are uploads among their pictures.
 
     Args:
         origins: where the private pictures are from.
@@ -125,7 +131,16 @@ def make_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, *, seed: int
         y: their labels (B,), on the CPU.
         seed: of the line-ups and of the random baselines.
     """
-    lineup, lpips = draw(origins, x, y, seed=seed), perceptual(x.shape[1])
+    lpips = perceptual(x.shape[1])
+    if any(origin.source in ("upload", OWN.source) for origin in origins):
+        return _compute_baselines(origins, x, y, lpips, seed)
+    key = (tuple(origins), digest(x), digest(y), lpips.words, seed)
+    return _recent.recall(key, lambda: _compute_baselines(origins, x, y, lpips, seed))
+
+
+@one_thread()
+def _compute_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, lpips: Perceptual, seed: int) -> Baselines:
+    lineup = draw(origins, x, y, seed=seed)
     guesses = {
         "grey": torch.full_like(x, 0.5),
         "mean": lineup.mean,

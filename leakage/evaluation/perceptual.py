@@ -1,10 +1,7 @@
 """LPIPS: the distance of two pictures in the features of a network trained on photographs; off, with a reason, without its weights."""
 
-import hashlib
 import math
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leakage.data import lpips_weights
+from leakage.evaluation.recent import Recent, digest
 
 SMALLEST = 32  # pixels; below 31 AlexNet's last layers have no output
 ENLARGED = f"pictures below {SMALLEST} px are enlarged to {SMALLEST} px (bilinear) for LPIPS"
@@ -23,20 +21,9 @@ REMEMBERED = 2**24  # entries of the features of line-ups that a process remembe
 CHUNK = 16  # pictures in one forward pass, so that memory stays small with VGG too
 
 
-class RecentFeatures:
-    """The features of the pictures of line-ups that this process looked at last: most runs have the line-up of an earlier run."""
-
-    def __init__(self) -> None:
-        self.features: OrderedDict[tuple[torch.Size, bytes], Tensor] = OrderedDict()
-
-    def recall(self, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the features `compute(x)` of pictures x; they are computed unless those of equal pictures are remembered."""
-        key = (x.shape, hashlib.sha256(x.numpy().tobytes()).digest())
-        found = self.features.pop(key, None)
-        self.features[key] = found = compute(x) if found is None else found
-        while sum(features.numel() for features in self.features.values()) > REMEMBERED:
-            self.features.popitem(last=False)
-        return found
+def recent_features() -> Recent[Tensor]:
+    """Return where the features of line-ups are remembered."""
+    return Recent(REMEMBERED, Tensor.numel)
 
 
 @dataclass(frozen=True)
@@ -49,7 +36,7 @@ class Perceptual:
     """A sentence for the page: which backbone is used, or why LPIPS is off and what to do."""
     model: Any = None
     """An lpips.LPIPS, of a package without types."""
-    recent: RecentFeatures = field(default_factory=RecentFeatures)
+    recent: Recent[Tensor] = field(default_factory=recent_features)
     """The features by this model of the pictures in recent line-ups."""
 
     def distance(self, guess: Tensor, truth: Tensor) -> Tensor:
@@ -71,10 +58,13 @@ class Perceptual:
         for part in torch.split(guess, size):  # the features of the others are computed once for each part
             features = torch.cat([self._features(chunk) for chunk in torch.split(part, CHUNK)])  # (<= size, N)
             chunks = torch.split(others, CHUNK)
-            compared = (self.recent.recall(chunk, self._features) if remember else self._features(chunk) for chunk in chunks)
+            compared = (self._recalled(chunk) if remember else self._features(chunk) for chunk in chunks)
             tables = [torch.cdist(features, chunk, compute_mode=exact).square() for chunk in compared]
             rows.append(torch.cat(tables, 1))
         return torch.cat(rows).double()  # (B, P)
+
+    def _recalled(self, x: Tensor) -> Tensor:
+        return self.recent.recall(digest(x), lambda: self._features(x))
 
     @torch.no_grad()
     def _features(self, x: Tensor) -> Tensor:
@@ -117,7 +107,7 @@ def perceptual(channels: int = 3) -> Perceptual:
 
 
 @lru_cache(maxsize=1)
-def _load(net: str, path: Path, _stamp: int) -> tuple[Any, RecentFeatures] | str:
+def _load(net: str, path: Path, _stamp: int) -> tuple[Any, Recent[Tensor]] | str:
     """Load LPIPS with the lpips package's trained weights and a backbone's weights from `path`; return a sentence if lpips is missing.
 
     Args:
@@ -135,4 +125,4 @@ def _load(net: str, path: Path, _stamp: int) -> tuple[Any, RecentFeatures] | str
         model = lpips.LPIPS(net=net, pnet_rand=True, verbose=False)
     features = {name: weights[f"features.{name.split('.', 1)[1]}"] for name in model.net.state_dict()}  # sliceN.rest from features.rest
     model.net.load_state_dict(features)
-    return model.requires_grad_(False), RecentFeatures()
+    return model.requires_grad_(False), recent_features()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
@@ -150,13 +151,16 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
 
 
 def run_single(case: Case) -> None:
-    """Compute one run by itself, with as many threads as make it fast, and store its frames."""
-    fields = case.experiment.attack.fields
-    if case.prepared.seen.device.type == "cpu" and "steps" in fields:
-        case.job.heartbeat.most = fitting_threads(case.prepared.seen, cores(), int(fields.get("starts", 1)))
+    """Compute one run by itself, from its second frame on with as many threads as make it fast, and store its frames."""
+    fields, seen = case.experiment.attack.fields, case.prepared.seen
+    fitting = seen.device.type == "cpu" and "steps" in fields  # the number of threads is still to be found
     with count_missed_programs(case):
         for frame in play(case.prepared, should_stop=case.job.heartbeat):
             store_frame(case, frame, alone=True)
+            if fitting and not frame.final:
+                with compiled_programs().uncounted():
+                    case.job.heartbeat.most = fitting_threads(seen, cores(), int(fields.get("starts", 1)))
+                fitting = False
 
 
 @contextmanager
@@ -221,7 +225,7 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type}, {cores()} core{'s' if cores() > 1 else ''}"
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
-    versions = {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")} | {"engine": run.version}
+    versions = {**package_versions(), "engine": run.version}
     versions["derivatives by"] = FORMULA if (formula := prepared.seen.replay.formula) and formula.exists() else AUTOGRAD
     return MetaEvent(
         truth=PrivateBatch(
@@ -259,6 +263,12 @@ def describe(case: Case, *, others: int) -> MetaEvent:
         ),
         checks=check_facts(prepared.checked),
     )
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Return the versions of the packages on which the digits of a result depend."""
+    return {package: importlib.metadata.version(package) for package in ("torch", "scikit-image")}
 
 
 def guarantee(prepared: PreparedAttack) -> PrivacyBound | None:

@@ -15,7 +15,7 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -92,6 +92,13 @@ class CompiledPrograms:
             else:
                 return program
         return None
+
+    @contextmanager
+    def uncounted(self) -> Iterator[None]:
+        """Leave `missed` as it is, whatever is computed in the block."""
+        before = dict(self.missed)
+        yield
+        self.missed = before
 
     def count_run(self, seconds: float, *, record: bool) -> None:
         """Note that a run of so many seconds missed its programs; if `record`, record those that are worth compiling (3 s each)."""

@@ -9,13 +9,16 @@ from scipy.io import savemat
 from small_problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
+from leakage.evaluation import baselines
 from leakage.evaluation.baselines import NOT_CHECKED, RANKED, Baselines, measure
-from leakage.evaluation.lineup import NEAR, SIZE, Lineup, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.evaluation.lineup import NEAR, SIZE, Lineup, Origin, draw, lpips_ranks, pixel_ranks, ssim_ranks
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.pools import OLIVETTI
+from leakage.evaluation.recent import Recent
 from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
 from leakage.spec.words import PARTLY, SINGLED_OUT
+from leakage.workers.adapter import origins
 from leakage.workers.private_pictures import load
 
 OFF = Perceptual("", "off")
@@ -176,12 +179,23 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
     try:
-        monkeypatch.setattr("leakage.evaluation.baselines.perceptual", lambda _: seen.append(torch.get_num_threads()) or OFF)
+        monkeypatch.setattr(baselines, "_recent", Recent[Baselines](1))
+        monkeypatch.setattr(baselines, "draw", lambda *given, **more: seen.append(torch.get_num_threads()) or draw(*given, **more))
         gallery()
         assert seen == [1]
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_baselines_of_the_last_batches_are_remembered_but_not_those_of_uploads() -> None:
+    first, again = gallery()[1], gallery()[1]
+    assert again is first
+    x, y = load(GALLERY, {})
+    assert baselines_of(GALLERY, x, 1 - y) is not first
+    assert baselines_of(GALLERY.model_copy(update={"seed": 5}), x, y) is not first
+    uploads = [Origin("upload", "a", file=b"a"), *origins(GALLERY)[1:]]
+    assert baselines.make_baselines(uploads, x, y, seed=0) is not baselines.make_baselines(uploads, x, y, seed=0)
 
 
 @pytest.mark.long

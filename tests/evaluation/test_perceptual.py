@@ -114,20 +114,6 @@ def test_a_line_up_is_looked_at_once_and_gives_the_same_numbers_again(ready: Per
     assert looked == [1, 1, 1, 1, 16]
 
 
-def test_what_is_remembered_is_bounded_and_the_oldest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 8)
-    recent, asked = module.RecentFeatures(), list[float]()
-
-    def compute(x: torch.Tensor) -> torch.Tensor:
-        asked.append(float(x[0]))
-        return x.expand(4)
-
-    for value in (1.0, 2.0, 1.0, 3.0, 1.0, 2.0):  # 3 takes the place of 2, and 2 that of 3
-        assert recent.recall(torch.tensor([value]), compute).tolist() == [value] * 4
-    assert asked == [1, 2, 3, 2]
-    assert len(recent.features) == 2
-
-
 # ---------------------------------------------------------------- off
 
 
