@@ -3,6 +3,7 @@
 import logging
 import subprocess
 import sys
+from contextlib import suppress
 
 from leakage.runs.backoff import Backoff
 from leakage.settings import PREPARED_CATALOG, Settings
@@ -21,11 +22,17 @@ class CatalogWriter:
 
     def __init__(self, config: Settings) -> None:
         self.config, self.backoff = config, Backoff()
-        self.missing = catalog.read(config.catalog) is None
-        if self.missing and catalog.read(PREPARED_CATALOG):
-            catalog.put(config.catalog, PREPARED_CATALOG.read_text())
-            self.missing = False
+        self.missing = catalog.read(config.catalog) is None and not self.take_prepared()
         self.process: subprocess.Popen[bytes] | None = None
+
+    def take_prepared(self) -> bool:
+        """Put the catalog of the set-up into the home, and return whether that was possible."""
+        if catalog.read(PREPARED_CATALOG) is None:
+            return False
+        with suppress(OSError):  # the process will say what is in the way
+            catalog.replace_catalog(self.config.catalog, PREPARED_CATALOG.read_text())
+            return True
+        return False
 
     def step(self) -> None:
         """Start the process that writes the catalog if the catalog is missing and the pause is over, or note how the process has ended."""

@@ -23,12 +23,19 @@ def prepared(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_a_new_home_takes_the_catalog_of_the_set_up(prepared: Path) -> None:
+    catalog.put(catalog.fault_file(settings().catalog), "an older fault")
     assert catalog.read(settings().catalog) is None
     writer = CatalogWriter(settings())
     assert catalog.read(settings().catalog) == CATALOG
     writer.write_and_wait()
     assert writer.process is None
     assert [path.name for path in settings().catalog.parent.iterdir()] == ["catalog.json"]
+
+
+def test_what_is_in_the_way_of_the_catalog_is_no_error(prepared: Path) -> None:
+    assert prepared.exists()
+    settings().catalog.mkdir(parents=True)
+    assert CatalogWriter(settings()).missing
 
 
 def test_the_catalog_of_other_files_is_not_taken(prepared: Path) -> None:
