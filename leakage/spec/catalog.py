@@ -257,12 +257,6 @@ def put(path: Path, content: str) -> None:
     fresh.replace(path)
 
 
-def replace_catalog(path: Path, content: str) -> None:
-    """Write the catalog, and remove the reason why it could not be written before."""
-    put(path, content)
-    fault_file(path).unlink(missing_ok=True)
-
-
 def read(path: Path) -> Catalog | None:
     """Read the catalog at `path`; return None if there is none, or if it describes other files than those on disk."""
     try:

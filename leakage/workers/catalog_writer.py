@@ -30,7 +30,8 @@ class CatalogWriter:
         if catalog.read(PREPARED_CATALOG) is None:
             return False
         with suppress(OSError):  # the process will say what is in the way
-            catalog.replace_catalog(self.config.catalog, PREPARED_CATALOG.read_text())
+            catalog.put(self.config.catalog, PREPARED_CATALOG.read_text())
+            catalog.fault_file(self.config.catalog).unlink(missing_ok=True)
             return True
         return False
 

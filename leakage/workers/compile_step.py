@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -20,10 +21,10 @@ from leakage.workers import plugin_catalog
 from leakage.workers.adapter import plugin, prepare
 from leakage.workers.compiled_programs import CompiledPrograms, compiled_programs, digest_of
 from leakage.workers.memory_limit import limit_memory
-from leakage.workers.priority import lower_session_priority
 from leakage.workers.step_compiler import NOTHING_LEFT
 
 LOWEST = 19  # niceness
+AUTOGROUP = Path("/proc/self/autogroup")  # the session of this process
 SCRATCH = "compiling-"  # the prefix of the folder for all that the compiler writes
 
 
@@ -31,7 +32,7 @@ def main() -> int:
     """Compile the step that has waited for the longest time; return NOTHING_LEFT where none waits."""
     os.umask(0o077)
     os.nice(LOWEST)
-    lower_session_priority(LOWEST)
+    lower_session(LOWEST)
     torch.set_num_threads(1)
     limit_memory(settings().memory_mb)
     programs = compiled_programs()
@@ -47,6 +48,16 @@ def main() -> int:
         compile_recorded(programs, key, Path(scratch) / "program.pt2")
     programs.trim()
     return 0
+
+
+def lower_session(niceness: int) -> None:
+    """Give the session of this process a niceness if this process leads it; elsewhere than on Linux do nothing.
+
+    Linux divides the cores among sessions, all alike, and by niceness only inside a session, unless its autogroups are switched off.
+    """
+    if os.getsid(0) == os.getpid():
+        with suppress(OSError):  # no autogroups
+            AUTOGROUP.write_text(str(niceness))
 
 
 def record_known(programs: CompiledPrograms) -> None:

@@ -29,7 +29,6 @@ from leakage.runs.upload_codes import UploadCodes
 from leakage.settings import Settings, cores, settings
 from leakage.workers.catalog_writer import CatalogWriter
 from leakage.workers.gpu_slots import assign_gpus, find_gpus, slots_for
-from leakage.workers.priority import lower_session_priority
 from leakage.workers.step_compiler import StepCompiler
 
 TICK = 0.2  # seconds
@@ -253,7 +252,6 @@ def main(arguments: list[str], make: Callable[[Settings], Dispatcher]) -> int:
 def command(make: Callable[[Settings], Dispatcher]) -> None:
     """Run `main` as a program, with a log; print errors of the home folder as sentences."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s dispatch %(message)s")
-    lower_session_priority(POLITE)
     try:
         keep_private(settings())
         sys.exit(main(sys.argv[1:], make))

@@ -10,7 +10,7 @@ from leakage.engine.core import AdaptiveStrategy, Defense
 from leakage.engine.loading import ids, load
 from leakage.engine.plugin import described
 from leakage.settings import PREPARED_CATALOG
-from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, put, replace_catalog, text, version
+from leakage.spec.catalog import ENTRIES, Catalog, StrategyEntry, fault_file, make_catalog, put, text, version
 from leakage.spec.declarations import Declarations, explanations
 from leakage.spec.fields import KINDS, CatalogError
 
@@ -29,7 +29,8 @@ def write(path: Path) -> Catalog:
     except Exception as error:  # a plug-in may raise any error
         put(fault_file(path), f"{before}\n{fault(error)}")
         raise
-    replace_catalog(path, text(catalog))
+    put(path, text(catalog))
+    fault_file(path).unlink(missing_ok=True)
     return catalog
 
 
