@@ -29,7 +29,7 @@ BLIND = {  # pictures without information about the private picture, except perh
 BLURRED_NOISE = "blurred noise"
 SCALES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)  # standard deviation of the blur, as a fraction of the picture's side
 CONTRAST = 0.15  # standard deviation of blurred noise around grey
-REMEMBERED = 4  # batches of which this process keeps the baselines
+REMEMBERED = 2**23  # numbers in the pictures of the line-ups that this process keeps: 32 MiB
 SHOWN = ("grey", "mean", "noise", "mean_colour", "blurred", "same_class")  # on the page; the last two have some information
 Scores = dict[str, Tensor]  # name -> one value per picture (B,), NaN where it is unknown
 
@@ -48,7 +48,7 @@ class Baselines:
     which a BLIND picture is first in the line-up."""
 
 
-_recent: Recent[Baselines] = Recent(REMEMBERED)
+_recent: Recent[Baselines] = Recent(REMEMBERED, lambda kept: kept.lineup.others.numel() + kept.lineup.same_class.numel())
 
 
 @contextmanager
