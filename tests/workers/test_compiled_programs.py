@@ -186,6 +186,16 @@ def test_runs_that_miss_a_program_often_enough_have_it_recorded(programs: Compil
     assert recorded.exists()
 
 
+def test_what_is_timed_to_choose_threads_is_not_missed(programs: CompiledPrograms) -> None:
+    key, missed = record(programs)
+    x = torch.zeros(2, *missed.x.shape[1:])
+    assert programs.find(missed.step, missed.x, missed.y) is None
+    with programs.uncounted():
+        assert programs.find(missed.step, x, missed.y) is None
+        assert len(programs.missed) == 2
+    assert list(programs.missed) == [key]
+
+
 def test_short_runs_do_not(programs: CompiledPrograms) -> None:
     for _ in range(RUNS + 1):
         miss(programs)

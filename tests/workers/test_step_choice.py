@@ -6,11 +6,13 @@ import pytest
 import torch
 from small_problems import CATALOG
 
+from leakage.runs.events import FrameEvent
 from leakage.runs.run_request import RunRequest
 from leakage.runs.store import Store
 from leakage.settings import AUTOGRAD, FORMULA, settings
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import Ranks
+from leakage.workers import attack_job
 from leakage.workers.recorder import perform_in
 
 ASKED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 12}), seed=5).resolve(CATALOG)
@@ -37,6 +39,20 @@ def test_a_run_is_repeated_bit_for_bit_and_says_its_way(way: str, home: Path, tm
     torch.set_num_threads(threads)
     assert first == second
     assert first[1] == way
+
+
+@pytest.mark.long
+def test_a_search_shows_a_picture_before_its_threads_are_chosen(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(home))
+    store, shown = Store(tmp_path / "store.db"), list[int]()
+
+    def choose(*_: object) -> int:
+        shown.append(len(store.events_of(store.running()[0].id, FrameEvent)))
+        return 1
+
+    monkeypatch.setattr(attack_job, "fitting_threads", choose)
+    perform_in(store, ASKED)
+    assert shown == [1]
 
 
 def test_runs_of_one_way_alone_share_a_result() -> None:
