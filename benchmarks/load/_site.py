@@ -7,15 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import ROOT
 
 from leakage.runs.notes import SPEEDS
+from leakage.runs.owners import COOKIE
 from leakage.runs.service import Service
 from leakage.runs.store import Store
 from leakage.settings import Settings
@@ -94,6 +96,17 @@ def new_site(slots: int = 2, **environment: str) -> Iterator[Site]:
             yield site
         finally:
             site.end()
+
+
+@contextmanager
+def silent_page(site: Site, run: str, visitor: int) -> Iterator[None]:
+    """Follow a run on a page that never reads, while the block runs."""
+    where = urlsplit(site.address)
+    with closing(socket.create_connection((where.hostname, where.port))) as page:
+        page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        request = f"GET /api/runs/stream?ids={run} HTTP/1.1\r\nHost: {where.netloc}\r\nCookie: {COOKIE}=silent{visitor:010}\r\n\r\n"
+        page.sendall(request.encode())
+        yield
 
 
 def runs(pid: int, what: str) -> bool:

@@ -2,18 +2,16 @@
 
 import asyncio
 import itertools
-import socket
 import statistics
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
-from _site import Site, until
+from _site import Site, silent_page, until
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
@@ -132,13 +130,9 @@ def never_read(site: Site, pages: int) -> dict[str, Any]:
     for step in range(3000):
         site.store.add_event("long", FrameEvent(step=step, seconds=float(step), loss=1.0, views=views))
     before = site.measure_memory()
-    where = urlsplit(site.address)
     with ExitStack() as opened:
         for number in range(pages):
-            page = opened.enter_context(closing(socket.create_connection((where.hostname, where.port))))
-            page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            request = f"GET /api/runs/stream?ids=long HTTP/1.1\r\nHost: {where.netloc}\r\nCookie: {COOKIE}=silent{number:010}\r\n\r\n"
-            page.sendall(request.encode())
+            opened.enter_context(silent_page(site, "long", number))
         for step in range(3000, 4000):  # and it goes on
             site.store.add_event("long", FrameEvent(step=step, seconds=float(step), loss=1.0, views=views))
         time.sleep(10)

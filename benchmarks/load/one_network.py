@@ -1,15 +1,11 @@
 """A class that attacks one network: each owner has a picture of CIFAR-10, and runs with the same model and attack share loops."""
 
-import socket
 import time
 from collections.abc import Callable
-from contextlib import closing
 from typing import Any
-from urllib.parse import urlsplit
 
-from _site import Site, until
+from _site import Site, silent_page, until
 
-from leakage.runs.owners import COOKIE
 from leakage.spec.experiment import Experiment, Part, Picture
 
 OWNERS = 30
@@ -57,11 +53,7 @@ def run_class(site: Site, *, apart: bool, meanwhile: Callable[[Site, list[str], 
 
 def disturb(site: Site, runs: list[str], owners: str) -> list[str]:
     """Stop the third run of the class, follow the first on a page that never reads, and return a run that comes two seconds late."""
-    where = urlsplit(site.address)
-    with closing(socket.create_connection((where.hostname, where.port))) as page:
-        page.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        request = f"GET /api/runs/stream?ids={runs[0]} HTTP/1.1\r\nHost: {where.netloc}\r\nCookie: {COOKIE}=silent0000000001\r\n\r\n"
-        page.sendall(request.encode())
+    with silent_page(site, runs[0], 1):
         time.sleep(2)
         site.service.cancel(runs[2], f"{owners} 2")
         late = site.service.submit_all([make_experiment(OWNERS, apart=False)], f"{owners} {OWNERS}")

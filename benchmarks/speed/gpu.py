@@ -11,7 +11,7 @@ from typing import Any
 sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[:3]]  # this folder, benchmarks, the project
 import torch
 from _table import save, say, table
-from gpu_steps import step_times
+from gpu_steps import WARM, step_times, wait
 from loop import experiment
 from torch import Tensor
 
@@ -27,19 +27,12 @@ from leakage.workers.gpu_slots import slots_for
 
 CPU = torch.device("cpu")
 MODELS = ("lenet", "convnet", "resnet", "resnet18_imagenet")
-WARM = 3  # steps before a measurement
 Row = dict[str, Any]
 
 
 def steps_of(gpu: bool) -> int:
     """Return the number of measured steps; two where this only shows that the commands run."""
     return 200 if gpu else 2
-
-
-def wait(device: torch.device) -> None:
-    """Wait until the device has computed everything."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
 
 
 def descend(chosen: Experiment, device: torch.device) -> tuple[float, Tensor]:

@@ -27,6 +27,12 @@ WINDOWS = 5  # of each way, in turn
 AGREEMENT = 1e-3  # largest relative difference of the first distances
 
 
+def wait(device: torch.device) -> None:
+    """Wait until the device has computed everything."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
 def record_graph(step: CompilableStep, x: Tensor, y: Tensor) -> Program:
     """Record a step as a CUDA graph, whose kernels one call starts, and return it; without a GPU return the step as it is.
 
@@ -109,6 +115,5 @@ def time_steps(run: Iterator[Snapshot], steps: int, device: torch.device) -> flo
     began = time.perf_counter()
     for _ in range(steps):
         next(run)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    wait(device)
     return 1000 * (time.perf_counter() - began) / steps

@@ -18,7 +18,7 @@ class Recent(Generic[T]):
         size: the size of a value
     """
 
-    def __init__(self, most: int, size: Callable[[T], int] = lambda _: 1) -> None:
+    def __init__(self, most: int, size: Callable[[T], int]) -> None:
         self.most, self.size = most, size
         self.values: OrderedDict[Hashable, T] = OrderedDict()
 

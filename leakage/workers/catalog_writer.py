@@ -27,12 +27,11 @@ class CatalogWriter:
 
     def take_prepared(self) -> bool:
         """Put the catalog of the set-up into the home, and return whether that was possible."""
-        if catalog.read(PREPARED_CATALOG) is None:
-            return False
-        with suppress(OSError):  # the process will say what is in the way
-            catalog.put(self.config.catalog, PREPARED_CATALOG.read_text())
-            catalog.fault_file(self.config.catalog).unlink(missing_ok=True)
-            return True
+        if prepared := catalog.read(PREPARED_CATALOG):
+            with suppress(OSError):  # the process will say what is in the way
+                catalog.put(self.config.catalog, catalog.text(prepared))
+                catalog.fault_file(self.config.catalog).unlink(missing_ok=True)
+                return True
         return False
 
     def step(self) -> None:

@@ -179,7 +179,7 @@ def test_measuring_takes_one_thread_and_gives_the_others_back(monkeypatch: pytes
     before, seen = torch.get_num_threads(), []
     torch.set_num_threads(2)
     try:
-        monkeypatch.setattr(baselines, "_recent", Recent[Baselines](0))
+        monkeypatch.setattr(baselines, "_recent", Recent[Baselines](0, lambda _: 1))
         monkeypatch.setattr(baselines, "draw", lambda *given, **more: seen.append(torch.get_num_threads()) or draw(*given, **more))
         gallery()
         assert seen == [1]

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from leakage.data import lpips_weights
 from leakage.evaluation import perceptual as module
+from leakage.evaluation.lineup import Lineup, lpips_ranks
 from leakage.evaluation.perceptual import Perceptual, perceptual
 from leakage.spec.experiment import Experiment
 
@@ -112,6 +113,14 @@ def test_a_line_up_is_looked_at_once_and_gives_the_same_numbers_again(ready: Per
     others[0, 0, 0, 0] += 0.5  # another picture among the first 16
     assert not torch.equal(ready.table(guess, others, remember=True), expected)
     assert looked == [1, 1, 1, 1, 16]
+
+
+@pytest.mark.parametrize("uploaded", [False, True])
+def test_of_a_line_up_with_uploads_nothing_is_remembered(ready: Perceptual, *, uploaded: bool) -> None:
+    x, others = smooth(1, 3, 32), smooth(3, 3, 32, seed=1)
+    held = Lineup(others, torch.ones(1, 3, dtype=torch.bool), x, "", uploaded=uploaded)
+    lpips_ranks(x, x, held, ready)
+    assert bool(ready.recent.values) is not uploaded
 
 
 # ---------------------------------------------------------------- off
