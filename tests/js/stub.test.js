@@ -67,9 +67,10 @@ function serve(t) {
   };
 }
 
-/** Wait for modules from the disk. @param {() => unknown} come */
+/** Wait for modules from the disk, which may be slow: up to 20 seconds. @param {() => unknown} come */
 async function until(come) {
-  for (let turn = 0; turn < 5000 && !come(); turn += 1) await settle();
+  const end = process.uptime() + 20;
+  while (!come() && process.uptime() < end) await settle();
   assert.ok(come(), `${come} did not come`);
 }
 
