@@ -17,25 +17,20 @@ from leakage.runs.events import AttackEnd
 from leakage.runs.reader import RunReader
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
+from leakage.spec.conclusion import ASSUME_LEAK, ASSUME_SEEN, LEAK, PROVES_NOTHING, SEVERITY, Conclusion, count_worst
 from leakage.spec.experiment import Experiment
-from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, MEANING, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT, VERDICTS, counted
+from leakage.spec.words import CUT_SHORT, INAPPLICABLE, LEAKS, REFUSED, counted
 
-SEVERITY = (*VERDICTS, CUT_SHORT, INAPPLICABLE, REFUSED)  # worst first
-LEAK, NOT_SAFE, ASKING, GONE = "leaks", "not shown safe", "not answered yet", "no answer"
-PROVES_NOTHING = "No picture was recognized, and that proves nothing."
+NOT_SAFE, ASKING, GONE = "not shown safe", "not answered yet", "no answer"
 
 
 @dataclass(frozen=True)
-class Answer:
+class Answer(Conclusion):
     """The answer to a question of the page Ask."""
 
     word: str
     """LEAK, NOT_SAFE, ASKING (nothing leaks so far, and runs are left), GONE (nothing leaks, and runs were deleted), or REFUSED (the phone
     refused in all runs)."""
-    people: dict[str, int]
-    """For each word of a verdict, the number of pictures for which it was the worst."""
-    total: int
-    """The number of pictures that were attacked."""
     seconds: float
     """The computing time of the attacks together, in seconds."""
     best: Row | None
@@ -66,11 +61,6 @@ class Answer:
     """The time at which the runs were computed, in words that continue a sentence."""
     stronger: str = ""
     """An untried attack that showed more in the nearest precomputed rows than all tried attacks, and what it showed; empty if none did."""
-
-    @property
-    def recognized(self) -> int:
-        """The number of pictures that were recognizable or singled out."""
-        return sum(self.people.get(word, 0) for word in LEAKS)
 
     @property
     def headline(self) -> str:
@@ -117,22 +107,8 @@ class Answer:
     def decision(self) -> str:
         """What a decision should assume; empty while there is no answer."""
         if self.word == LEAK:
-            return "Decide as if the people running the server had such pictures: sending updates in this way does not keep them private."
-        return "Decide as if it may leak: a failed attack proves nothing." if self.word == NOT_SAFE else ""
-
-    @property
-    def meaning(self) -> str:
-        """The meaning of the worst verdict."""
-        return next((MEANING[word] for word in self.people if word in VERDICTS), "")
-
-    @property
-    def seen(self) -> str:
-        """A sentence on how many pictures were shown, and how well."""
-        counts = [f"{count} {word}" for word, count in self.people.items() if word in (RECOGNIZABLE, SINGLED_OUT, PARTLY)]
-        unknown, unsent = self.people.get(CUT_SHORT, 0), self.people.get(REFUSED, 0)
-        words = f"Of {counted(self.total - unknown - unsent, 'picture')}: {', '.join(counts) if counts else 'none shown by these attacks'}"
-        words += f"; {unknown} more not tried to the end" if unknown else ""
-        return f"{words}; the phone refused {unsent} more." if unsent else f"{words}."
+            return ASSUME_SEEN
+        return ASSUME_LEAK if self.word == NOT_SAFE else ""
 
 
 def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int = 0) -> Answer:
@@ -151,8 +127,7 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
     idle = {every[run.id].attack.id: row.inapplicable for run, row in pairs if row.inapplicable}
     begun = {every[run.id].attack.id for run, row in pairs if run.started and not row.untried}
     tried = {every[run.id].attack.id for run, row in pairs if row.answered or row.shows}
-    worst = worst_words(pairs)
-    people = {word: count for word in SEVERITY if (count := list(worst.values()).count(word))}
+    people = count_worst(worst_words(pairs).values())
     open_runs = sum(run.status in OPEN for run in main)
     leaks = any(word in people for word in LEAKS)
     best = max(main_rows, key=worst_case.reach_of, default=None)
@@ -160,7 +135,6 @@ def answer(reader: RunReader, runs: Sequence[Run], known: Catalog, *, gone: int 
     return Answer(
         word=LEAK if leaks else ASKING if open_runs else GONE if gone else REFUSED if refused else NOT_SAFE,
         people=people,
-        total=len(worst),
         seconds=sum(end.seconds or 0.0 for run in main if (end := run.outcome(AttackEnd))),
         best=best if best and best.verdict else None,
         rows=tuple(main_rows),

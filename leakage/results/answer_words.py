@@ -9,6 +9,7 @@ from leakage.results.differences import protection, sentence_case
 from leakage.results.durations import duration
 from leakage.results.promise import NONE_PROMISED, Promise, promise_before, sentence
 from leakage.spec.catalog import Catalog
+from leakage.spec.conclusion import UNPUBLISHED
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.gaussian_privacy import USEFUL
 from leakage.spec.prepared import prepared
@@ -30,8 +31,7 @@ CHEATING_OTHERWISE = (
     "its own into it."
 )
 LEFT_OUT = (
-    "Attacks that nobody has published, or that this program does not have, and attackers that learned from other pictures of the same "
-    "people.",
+    UNPUBLISHED,
     "Other networks. All attacks were on a small untrained network (LeNet). A wider network gives more away, a trained network often less.",
     "Other pictures, larger pictures, more rounds of training, more time.",
 )

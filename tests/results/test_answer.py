@@ -11,7 +11,7 @@ from small_problems import CATALOG
 
 from leakage.results import answer_file
 from leakage.results.alternatives import alternatives
-from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, PROVES_NOTHING, Answer, answer, stronger
+from leakage.results.answer import ASKING, GONE, NOT_SAFE, Answer, answer, stronger
 from leakage.results.answer_words import CHEATING, LEFT_OUT, effort, lines, not_tried, people_words
 from leakage.results.asking import MOST, is_about, is_control, plan, unprotected
 from leakage.results.differences import sentence_case
@@ -20,6 +20,7 @@ from leakage.runs.endings import inapplicable, refused
 from leakage.runs.event_parts import CheckFacts
 from leakage.runs.events import AttackEnd
 from leakage.runs.store import Run, Store
+from leakage.spec.conclusion import LEAK, PROVES_NOTHING
 from leakage.spec.experiment import Experiment, Part, Picture, SpecError
 from leakage.spec.question import GROUPS, Question, groups
 from leakage.spec.words import CUT_SHORT, NOT_SHOWN, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT

@@ -5,7 +5,7 @@ import time
 import streamlit as st
 
 from leakage.frontend.markup import render
-from leakage.results.answer import ASKING, GONE, LEAK, NOT_SAFE, Answer, answer
+from leakage.results.answer import ASKING, GONE, NOT_SAFE, Answer, answer
 from leakage.results.answer_words import lines, scenario_words
 from leakage.results.asking import is_about, is_control
 from leakage.results.best_of_each import best_of_each
@@ -15,6 +15,7 @@ from leakage.results.worst_case import reach_of
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.catalog import Catalog
+from leakage.spec.conclusion import LEAK
 from leakage.spec.experiment import Experiment
 from leakage.spec.question import Question, in_words_of
 from leakage.spec.words import REFUSED
