@@ -40,9 +40,10 @@ TURNS = {  # EXIF orientation: how to undo it. Pillow's exif_transpose also rewr
 }
 TOO_DARK = (
     "{} has 16 bits for each color and uses the lower {} of them, so its brightest pixel would be {} of 255. "
-    "Save it with 8 bits for each color and upload that."
+    "Save it with 8 bits for each color and choose that."
 )
-DAMAGED = "{} is damaged or cut short ({}). Save it again as PNG and upload that."
+TOO_LARGE = f"{{}} has {{:.1f}} MB; at most {MAX_BYTES // 2**20} MB are allowed. Choose a smaller copy."
+DAMAGED = "{} is damaged or cut short ({}). Save it again as PNG and choose that."
 MARKER = re.compile(rb"\xff+([^\x00\xff])")  # FF 00 is no marker but a byte of the picture
 SCAN, END = 0xDA, 0xD9
 BARE = {0x01, *range(0xD0, 0xD8)}  # markers that no length follows
@@ -73,7 +74,7 @@ def decode(data: bytes, name: str) -> bytes:
 def square(data: bytes, name: str) -> Image.Image:
     """Return the central square of an upload in RGB, with at most 256 by 256 pixels. Raises PictureError: see `decode`."""
     depth, upper = Depth.of(data), 0xFF
-    with _opened(data, name) as image:
+    with open_picture(data, name) as image:
         try:
             image.draft(None, (DRAFT_SIDE, DRAFT_SIDE))  # has an effect on JPEG files only
             image.load()
@@ -90,30 +91,37 @@ def square(data: bytes, name: str) -> Image.Image:
     return in_srgb(small if turn is None else small.transpose(turn), profile)
 
 
-def _opened(data: bytes, name: str) -> Image.Image:
+def open_picture(data: bytes, name: str) -> Image.Image:
     """Open an upload, make every check that needs only the file's header, and return the image. Raises PictureError."""
     if len(data) > MAX_BYTES:
-        raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
+        raise PictureError(TOO_LARGE.format(name, len(data) / 2**20))
     try:
         image = Image.open(BytesIO(data), formats=FORMATS)
     except UnidentifiedImageError:
         kinds = [kind for start, kind in OTHER_KINDS.items() if data.startswith(start)]
-        kind = kinds[0] if kinds else "a HEIC or AVIF" if data[4:8] == b"ftyp" else "no picture that can be read"
-        raise PictureError(f"{name} is {kind}; expected is a PNG, JPEG or WebP picture. Save it as PNG and upload that.") from None
+        kind = kinds[0] if kinds else _other_kind(data)
+        raise PictureError(f"{name} is {kind}; expected is a PNG, JPEG or WebP picture. Save it as PNG and choose that.") from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):  # the warning is raised if warnings are errors
-        raise PictureError(f"{name} has over 89 megapixels; at most {MAX_PIXELS // 10**6} are allowed. Upload a smaller copy.") from None
+        raise PictureError(f"{name} has over 89 megapixels; at most {MAX_PIXELS // 10**6} are allowed. Choose a smaller copy.") from None
     except BROKEN as error:
         raise PictureError(DAMAGED.format(name, _line(error))) from error
     sides = f"{image.width} by {image.height} pixels"
     if image.width * image.height > MAX_PIXELS:
-        raise PictureError(f"{name} has {sides}; at most {MAX_PIXELS // 10**6} megapixels are allowed. Upload a smaller copy.")
+        raise PictureError(f"{name} has {sides}; at most {MAX_PIXELS // 10**6} megapixels are allowed. Choose a smaller copy.")
     if min(image.size) < MIN_SIDE:
         raise PictureError(f"{name} has {sides}; at least {MIN_SIDE} by {MIN_SIDE} are needed. Choose a larger one.")
     if getattr(image, "is_animated", False) and image.format != "MPO":  # MPO: a JPEG of a phone with a depth map or a second view
-        raise PictureError(f"{name} is animated; expected is a single picture. Save one frame as PNG and upload that.")
+        raise PictureError(f"{name} is animated; expected is a single picture. Save one frame as PNG and choose that.")
     if image.format in ("JPEG", "MPO") and scans(data) > MAX_SCANS:
-        raise PictureError(f"{name} is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and upload that.")
+        raise PictureError(f"{name} is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and choose that.")
     return image
+
+
+def _other_kind(data: bytes) -> str:
+    """Return the kind of a file that is no picture of FORMATS and whose first bytes are none of OTHER_KINDS."""
+    if data[128:132] == b"DICM":
+        return "a DICOM file"
+    return "a HEIC or AVIF" if data[4:8] == b"ftyp" else "no picture that can be read"
 
 
 def scans(jpeg: bytes) -> int:

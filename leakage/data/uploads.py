@@ -4,7 +4,7 @@ import subprocess
 import sys
 import threading
 
-from leakage.data.decoder import MAX_BYTES, REFUSED
+from leakage.data.decoder import MAX_BYTES, REFUSED, TOO_LARGE
 from leakage.data.errors import PictureError
 from leakage.settings import PACKAGE
 
@@ -25,7 +25,7 @@ def check_upload(data: bytes, name: str) -> bytes:
     """
     name = printable(name)[:NAME] or "Your picture"
     if len(data) > MAX_BYTES:  # needs no process
-        raise PictureError(f"{name} has {len(data) / 2**20:.1f} MB; at most {MAX_BYTES // 2**20} MB are allowed. Upload a smaller copy.")
+        raise PictureError(TOO_LARGE.format(name, len(data) / 2**20))
     command = [sys.executable, "-m", "leakage.data.decoder"]  # the name goes to stdin, because other users can read arguments
     try:
         with AT_ONCE:
@@ -35,11 +35,11 @@ def check_upload(data: bytes, name: str) -> bytes:
     except OSError as error:
         raise PictureError(f"{name} could not be checked, because this machine is too busy ({error}). Try again in a minute.") from None
     except subprocess.TimeoutExpired:
-        raise PictureError(f"{name} could not be decoded in {PATIENCE:.0f} seconds. Save it again as PNG and upload that.") from None
+        raise PictureError(f"{name} could not be decoded in {PATIENCE:.0f} seconds. Save it again as PNG and choose that.") from None
     if done.returncode == REFUSED:
         raise PictureError(done.stdout.decode())
     if done.returncode:
-        raise PictureError(f"{name} takes more time or memory to decode than a picture does. Save it again as PNG and upload that.")
+        raise PictureError(f"{name} takes more time or memory to decode than a picture does. Save it again as PNG and choose that.")
     return done.stdout
 
 

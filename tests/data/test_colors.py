@@ -253,7 +253,7 @@ def test_dark_colors_of_sixteen_bits_are_refused_with_what_to_do(brightest: int,
         decode(scan(brightest, color, bits if said else 0), "scan.png")
     assert str(refusal.value) == (
         f"scan.png has 16 bits for each color and uses the lower {bits} of them, so its brightest pixel would be {brightest >> 8} of 255. "
-        "Save it with 8 bits for each color and upload that."
+        "Save it with 8 bits for each color and choose that."
     )
 
 

@@ -231,7 +231,7 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(kind: str) ->
         data = data[:2] + views[info : info + 2 + int.from_bytes(views[info + 2 : info + 4], "big")] + data[2:]
     begun = time.process_time()
     found = judged(data, "holiday.jpg", decode)
-    assert found == f"holiday.jpg is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and upload that."
+    assert found == f"holiday.jpg is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and choose that."
     assert time.process_time() - begun < 0.2
 
 
@@ -265,7 +265,7 @@ except ValueError as refusal:
 """
     told = limited(code, png((8000, 6000, 8, 6, 0, 0, 0), bytes(32_001 * 6000)))  # 48 megapixels of red, green, blue and alpha: 192 MB
     assert told.stdout.decode() == (
-        "large.png takes more time or memory to decode than a picture does. Save it again as PNG and upload that."
+        "large.png takes more time or memory to decode than a picture does. Save it again as PNG and choose that."
     ), told.stderr
 
 
@@ -285,6 +285,6 @@ def test_the_process_has_limits_leaves_no_copy_on_the_disk_and_brings_neither_to
 def test_ten_megabytes_and_more_are_refused_without_a_process() -> None:
     before = seconds_of_children()
     assert judged(bytes(10 * 2**20 + 1), "film.png", check_upload) == (
-        "film.png has 10.0 MB; at most 10 MB are allowed. Upload a smaller copy."
+        "film.png has 10.0 MB; at most 10 MB are allowed. Choose a smaller copy."
     )
     assert seconds_of_children() == before
