@@ -116,7 +116,7 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             assumed = arrival.batch_norm()
             seen = arrival.observation(assumed)
             check_fit(seen.model, attacker, seen, arrival.probe)
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, {}, progress, partial(fit_of, arrival, seen, assumed))
+        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, dict, progress, partial(fit_of, arrival, seen, assumed))
     if arguments.x is None or arguments.y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
@@ -129,7 +129,7 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             check_fit(prepared.seen.model, attacker, prepared.seen, x)
     except RefusedError as refusal:
         return RefusedRun(refusal, tuple(x.shape), federation.threat, loss, progress)
-    return AttackRun(play(prepared), prepared.seen, federation, prepared.baselines.scores, progress)
+    return AttackRun(play(prepared), prepared.seen, federation, lambda: prepared.baselines.scores, progress)
 
 
 @takes(ObserveArguments, explained_by=attack.__doc__ or "")

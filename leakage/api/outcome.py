@@ -39,7 +39,8 @@ class Result:
         labels: the class that the attacker assigned to each picture; if the attack does not apply: labels granted or read
         scores: psnr (dB), mse, ssim, lpips, rank (of the private picture in its line-up), label_accuracy and more, means over
             the batch; of an update alone only gradient distances: there is no truth to score against
-        baselines: the same scores of pictures that use no update: grey, mean, noise; empty for an update alone
+        baselines: the same scores of pictures that use no update: grey, mean, noise; empty for an update alone, and
+            where the attack does not apply
         verdict: word, why, meaning and rule of the plain verdict; None for an update alone, to which the attack applies, and if refused
         threat_model: what the attacker was granted
         loss: what the client minimises, which the attacker knows: "cross-entropy", or the name of the function that was given
@@ -137,7 +138,7 @@ class AttackRun:
         frames: Iterator[Frame],
         seen: Observation,
         federation: Federation,
-        baselines: dict[str, dict[str, float]],
+        baselines: Callable[[], dict[str, dict[str, float]]],
         progress: AttackProgress | None = None,
         fit: Callable[[Frame], UpdateFit] | None = None,
     ) -> None:
@@ -185,6 +186,7 @@ class AttackRun:
             reconstruction=torch.empty(0, *seen.batch.image_shape),
             labels=(update.labels or []) if seen.granted.labels is None else classes_of(seen.granted.labels).tolist(),
             scores={},
+            baselines={},
             verdict={"word": INAPPLICABLE, "why": why, "meaning": MEANING[INAPPLICABLE], "rule": ""},
             seconds=time.perf_counter() - self._began,
         )
@@ -192,7 +194,7 @@ class AttackRun:
     def _result_of(self, update: UpdateReading, **results: Any) -> Result:
         """Return a Result with the given fields; fields that are the same for every Result of this run, such as the loss, are added."""
         privacy, loss = privacy_budget(self._federation, self._seen.received.weights), loss_words(self._seen.model)
-        common: dict[str, Any] = {"baselines": self._baselines, "threat_model": self._federation.threat, "loss": loss, "privacy": privacy}
+        common: dict[str, Any] = {"threat_model": self._federation.threat, "loss": loss, "privacy": privacy}
         return Result(update=update, **common, **results)
 
     def _summary(self) -> Result:
@@ -207,6 +209,7 @@ class AttackRun:
             reconstruction=last.x,
             labels=last.labels,
             scores=last.scores,
+            baselines=self._baselines(),
             verdict=last.verdict,
             note=last.note,
             steps=last.step,

@@ -140,6 +140,7 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
     same_class = torch.stack([_of_same_class(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
     words = "; ".join(describe_pool(name, pictures) for name in pools)
+    words += f"; {metrics.REDUCED}" if max(shape) > metrics.LARGEST else ""
     return Lineup(others, competitors, same_class, words, uploaded=any(name.source == "uploads" for name in pools))
 
 

@@ -6,11 +6,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from leakage.engine.core import Params
 
 PSNR_CAP = 100.0  # dB, shown for equal pictures
 WINDOW = 7  # pixels, the side of SSIM's window
+LARGEST = 64  # pixels of the longer side at which SSIM and LPIPS compare pictures; larger pictures are reduced to it
+REDUCED = f"pictures above {LARGEST} px are reduced to {LARGEST} px for SSIM and LPIPS"
 C1, C2 = 0.01**2, 0.03**2  # SSIM's constants for a range of 1
 
 
@@ -88,6 +91,18 @@ def psnr_adadefense(rmse: Tensor | float) -> Tensor:
 # ---------------------------------------------------------------- structure
 
 
+def reduced(x: Tensor) -> Tensor:
+    """Reduce pictures (B, C, H, W) to a longer side of LARGEST pixels, by means over areas; smaller pictures stay as they are.
+
+    >>> reduced(torch.zeros(1, 3, 224, 112)).shape, reduced(torch.zeros(1, 3, 32, 48)).shape
+    (torch.Size([1, 3, 64, 32]), torch.Size([1, 3, 32, 48]))
+    """
+    longest = max(x.shape[2:])
+    if longest <= LARGEST:
+        return x
+    return F.interpolate(x, size=[max(1, round(side * LARGEST / longest)) for side in x.shape[2:]], mode="area")
+
+
 class Moments(NamedTuple):
     """Pictures with mean and variance of every window: the part of SSIM that is computed once for each picture, for many pairs."""
 
@@ -100,7 +115,8 @@ class Moments(NamedTuple):
 
 
 def moments(x: Tensor) -> Moments | None:
-    """Compute the moments of pictures (B, C, H, W), clamped to [0, 1]; None where a side is shorter than WINDOW."""
+    """Compute the moments of pictures (B, C, H, W), reduced and clamped to [0, 1]; None where a side is shorter than WINDOW."""
+    x = reduced(x)
     if min(x.shape[2:]) < WINDOW:
         return None
     x = x.detach().cpu().double().clamp(0, 1)
@@ -120,6 +136,7 @@ def similarity(a: Moments, b: Moments) -> Tensor:
 def ssim(guess: Tensor, truth: Tensor) -> Tensor:
     """Compute the structural similarity (B,) of each picture: 7x7 uniform window, sample covariance, range 1; NaN below 7 pixels.
 
+    Pictures above LARGEST are reduced to it.
     Source: Wang et al. 2004, equation 13, with the window and the border of scikit-image's structural_similarity.
     """
     a, b = moments(guess), moments(truth)

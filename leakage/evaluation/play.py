@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice
 from typing import Any, Literal
 
@@ -45,8 +46,8 @@ class PreparedAttack:
     """The private labels (B,), on the CPU."""
     seen: Observation
     """What the attack gets."""
-    baselines: Baselines
-    """What guesses are compared with."""
+    compute_baselines: Callable[[], Baselines]
+    """Returns what guesses are compared with. The first call takes time; later calls return the same."""
     received: dict[str, Any] = field(default_factory=dict)
     """What the server received, as numbers for the page."""
     changed: dict[str, float] = field(default_factory=dict)
@@ -56,9 +57,14 @@ class PreparedAttack:
     checked: tuple[CheckReading, ...] = ()
     """What the clients' checks of the received model found; the attack does not get it."""
 
+    @property
+    def baselines(self) -> Baselines:
+        """What guesses are compared with; computed at the first use, so that an attack that does not apply needs no line-up."""
+        return self.compute_baselines()
+
     def referee(self) -> Referee:
         """Create the Referee, which compares the guesses of one run with the private pictures."""
-        return Referee(self.x, self.y, self.seen, self.baselines)
+        return Referee(self.x, self.y, self.seen, self.compute_baselines)
 
 
 @dataclass(frozen=True)
@@ -92,9 +98,8 @@ def prepare_attack(
         private: the client's batch.
         federation: protocol, protections, rounds and threat model.
         attack: the attack.
-        baselines: computes the baselines. It is called after the client has sent, so that a model too large for this machine fails before
-            anything else takes memory.
-        should_stop: called before every local step of the client, and before the baselines are computed.
+        baselines: computes the baselines. It is called once, at their first use.
+        should_stop: called before every local step of the client, and before this function returns.
 
     Raises:
         RefusedError: a client refused to train the received model.
@@ -121,7 +126,7 @@ def prepare_attack(
         x=x.to("cpu", torch.float32),
         y=y.cpu(),
         seen=seen,
-        baselines=baselines(),
+        compute_baselines=cache(baselines),
         received=describe(sent, seen.as_gradient(), singles),
         changed=metrics.gradient_distances(seen.replay.to_gradient(sent), plain),
         known=metrics.gradient_distances(seen.as_gradient(), plain),

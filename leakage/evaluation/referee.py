@@ -1,7 +1,9 @@
 """The referee pairs the guesses of a run with the private pictures and scores them; costly scores are rare, or only at the end."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -59,15 +61,23 @@ class Frame:
 class Referee:
     """Compares the snapshots of one run with the private pictures; it remembers their last order, and when SSIM is due again."""
 
-    def __init__(self, x: Tensor, y: Tensor, seen: Observation, baselines: Baselines) -> None:
-        self.x, self.y, self.seen, self.baselines = x, y, seen, baselines
+    def __init__(self, x: Tensor, y: Tensor, seen: Observation, compute_baselines: Callable[[], Baselines]) -> None:
+        self.x, self.y, self.seen, self._compute_baselines = x, y, seen, compute_baselines
         self.began = time.perf_counter()
         self.order: Tensor | None = None
         self.due = 0.0
 
+    @cached_property
+    def baselines(self) -> Baselines:
+        """What guesses are compared with; the time to compute it is no part of the run's."""
+        began = time.perf_counter()
+        baselines = self._compute_baselines()
+        self.began += time.perf_counter() - began
+        return baselines
+
     def score(self, snapshot: Snapshot, *, ending: str = "") -> Frame:
         """Return a snapshot with its scores as a Frame; `ending` as in Frame. The frame's `seconds` end before scoring begins."""
-        final = bool(ending)
+        final, baselines = bool(ending), self.baselines
         now = time.perf_counter()
         guess = pixels(snapshot)
         filled = None if snapshot.filled is None else snapshot.filled.cpu()
@@ -84,10 +94,10 @@ class Referee:
         judged = None
         if final or now >= self.due:
             measured = self._thorough(guess) if final else self._quick(guess, psnr)
-            judged = verdict(measured, self.baselines.reference, cut_short=ending not in ("", "answer"))
+            judged = verdict(measured, baselines.reference, cut_short=ending not in ("", "answer"))
             if not final:
                 del judged["each"]
-            scores |= listed(measured, self.baselines.reference)
+            scores |= listed(measured, baselines.reference)
             self.due = now + max(PAUSE, (time.perf_counter() - now) / FRACTION)
         if final:
             scores |= distances(self.seen, guess[self.order.argsort()], y)

@@ -91,7 +91,7 @@ def test_an_attack_that_does_not_apply_ends_in_a_result_that_says_why(*, alone: 
     assert result.reconstruction.shape == (0, 3, 8, 8)
     assert (result.scores, result.note, result.steps, result.fit, result.proved) == ({}, {}, 0, None, ())
     assert result.labels == result.update.labels == [3]
-    assert ("grey" in result.baselines) != alone
+    assert result.baselines == {}  # there is nothing to compare with them
     assert repr(result) == f"Result(does not apply: {why})"
 
 

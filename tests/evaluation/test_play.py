@@ -1,5 +1,6 @@
 """The Referee: which frames it keeps, in which order it shows a batch, its answer, and its statements on the update."""
 
+from functools import cache
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -25,7 +26,7 @@ def scene_of(experiment: Experiment, x: torch.Tensor, *, seen: Observation | Non
         x=x,
         y=y,
         seen=seen or observe(experiment, x, y),
-        baselines=baselines_of(experiment, x, y),
+        compute_baselines=cache(lambda: baselines_of(experiment, x, y)),
     )
 
 
@@ -47,7 +48,7 @@ def test_the_answer_is_also_scored_in_the_models_units_and_without_clamping() ->
     experiment = Experiment(model=Part(id="lenet", fields={"normalise": "mnist"}))
     white = torch.ones(1, 3, 32, 32)
     prepared = scene_of(experiment, white)
-    referee = Referee(prepared.x, prepared.y, prepared.seen, prepared.baselines)
+    referee = Referee(prepared.x, prepared.y, prepared.seen, prepared.compute_baselines)
     guess = Snapshot(step=1, x=white + 2 * 0.3081078, y=LABELS[:1], loss=torch.zeros(()))
     scores = referee.score(guess, ending="answer").scores
     assert scores["mse"] == 0.0
