@@ -1,6 +1,6 @@
 """The check of a model from the caller: a copy that can be attacked, or an error that says what cannot work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 import torch
@@ -44,6 +44,7 @@ def prepared(model: nn.Module, x: Tensor, normalization: Constants | None) -> nn
             mean, std = (part.to(x.device, x.dtype) for part in constants_of(normalization, x.shape[1]))
             normalise_input(copy, mean, std)
         before = {name: value.detach().clone() for name, value in copy.named_parameters()}
+        _take_logits(copy, x)
         _keep_input(copy, x)
         logits = outputs(copy, x)
         _check_kept(copy, before)
@@ -66,7 +67,10 @@ def outputs(model: nn.Module, x: Tensor) -> Tensor:
         raise ValueError(f"The model does not take pictures of shape {tuple(x.shape)}: it fails{at} ({first_line(error)}).") from None
     if not isinstance(logits, Tensor):
         kind = type(logits).__name__
-        raise TypeError(f"The model answers a {kind}; expected is one tensor of logits (B, K). Wrap it so that only the logits come out.")
+        raise TypeError(
+            f"The model answers a {kind}; expected is one tensor of logits (B, K), or an object with `logits`. Wrap it so that only the "
+            "logits come out."
+        )
     if logits.dim() != 2 or len(logits) != len(x) or logits.shape[1] < 2:
         raise ValueError(
             f"The model answers shape {tuple(logits.shape)} for {len(x)} pictures; expected are logits (B, K) with K >= 2, a row for "
@@ -85,6 +89,25 @@ def outputs(model: nn.Module, x: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- helpers
+
+
+def _take_logits(model: nn.Module, x: Tensor) -> None:
+    """Make the model return its logits alone, if it returns a dictionary or an object that has them as `logits`."""
+    try:
+        with torch.no_grad():
+            answer = model(x.detach().clone())
+    except MODEL_ERRORS:  # `outputs` explains it
+        return
+    if _logits_in(answer) is not None:
+        model.register_forward_hook(lambda _model, _given, answer: _logits_in(answer))
+
+
+def _logits_in(answer: object) -> Tensor | None:
+    """Return the tensor that an output has as `logits`; None for a tensor, and where there is none."""
+    if isinstance(answer, Tensor):
+        return None
+    logits = answer.get("logits") if isinstance(answer, Mapping) else getattr(answer, "logits", None)
+    return logits if isinstance(logits, Tensor) else None
 
 
 def _keep_input(model: nn.Module, x: Tensor) -> None:

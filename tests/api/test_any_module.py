@@ -1,6 +1,7 @@
 """The model in an attack computes what it computes by itself, however updates and constants are written."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -243,3 +244,21 @@ def test_dlgs_published_network_gives_a_picture_of_28_pixels_back() -> None:
     result = leakage.attack(PublishedLeNet(1), smooth(1, 1, 28), torch.tensor([7]), attack=IDLG(steps=40, restarts=2))
     assert result.scores["psnr"] > 40
     assert result.labels == [7]
+
+
+class Answering(nn.Sequential):
+    """A network that returns its logits in a dictionary or an object, as Hugging Face's models do."""
+
+    def __init__(self, answer: Callable[[Tensor], Any]) -> None:
+        super().__init__(*net())
+        self.answer = answer
+
+    def forward(self, x: Tensor) -> Any:
+        return self.answer(super().forward(x))
+
+
+@pytest.mark.parametrize("answer", [lambda z: {"loss": None, "logits": z}, lambda z: SimpleNamespace(logits=z, features=None)])
+def test_logits_in_a_dictionary_or_an_object_are_taken(answer: Callable[[Tensor], Any]) -> None:
+    seen = leakage.observe(Answering(answer), X, Y)
+    same(seen.received.update, gradient(net(), X))
+    assert leakage.attack(Answering(answer), X, Y, attack=InvertingGradients(steps=3)).reconstruction.isfinite().all()
