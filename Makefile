@@ -7,6 +7,7 @@ SHELL := /bin/bash
 
 VENV := .venv
 PEER := .venv-bench
+AUDITED := $(VENV)/audited
 PY := $(VENV)/bin/python
 PEER_PY := $(PEER)/bin/python
 
@@ -49,7 +50,7 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 quick: $(VENV)/.dev-ready ## run the tests without a browser, other processes and long computations (ARGS="-k store")
 	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
 
-test: $(VENV)/.dev-ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
+test: $(VENV)/.dev-ready $(AUDITED)/.ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
 	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 5 $(ARGS)
 
 check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js also the JavaScript
@@ -146,4 +147,9 @@ $(PEER)/.ready: Makefile $(PY)
 	$(if $(TORCH_INDEX),@$(PEER_PY) -m pip install --index-url $(TORCH_INDEX) $(TORCH_PINS))
 	@$(PEER_PY) -m pip install --disable-pip-version-check $(PEER_PINS)
 	@$(PEER_PY) -m pip install --disable-pip-version-check --no-deps breaching==0.1.2
+	@touch $@
+
+# timm's and MONAI's networks, which are audited: without what they require, of which these networks need only what is here.
+$(AUDITED)/.ready: Makefile $(VENV)/.dev-ready
+	@$(PY) -m pip install --disable-pip-version-check --no-deps --upgrade --target $(AUDITED) timm==1.0.31 monai==1.6.1
 	@touch $@

@@ -53,6 +53,9 @@ def main(arguments: list[str]) -> int:
     app.add_argument("--port", type=int, default=8501, help="default 8501")
     app.add_argument("--headless", action="store_true", help="open no browser")
     run_command.options(commands.add_parser("run", help="run an experiment file and write frames, metrics.json and final.png"))
+    audit_options(
+        commands.add_parser("audit", help="attack updates of your own model, and write a report: exit status 3 if --fail-if is passed")
+    )
     training_commands.options(commands)
     evaluate = commands.add_parser(
         "evaluate", help="measure the accuracy of checkpoints on the whole test sets, and compare it with their cards"
@@ -86,6 +89,10 @@ def main(arguments: list[str]) -> int:
             raise RuntimeError(ONLY_IN_A_CHECKOUT.format(given.command))
         elif given.command == "run":
             run_command.perform(given)
+        elif given.command == "audit":
+            from leakage.auditing.command import perform  # torch, a second
+
+            return perform(given)
         elif given.command == "train":
             training_commands.train_here(vars(given))
         elif given.command == "train-attacker":
@@ -136,6 +143,16 @@ def file_words(error: OSError) -> str:
     if error.errno == errno.ENOSPC:
         words = "the disk is full. Make room and run it again."
     return f"{name}: {words}" if words and name else str(error.strerror or error) + ("." if name is None else f": {name}.")
+
+
+def audit_options(audit: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command `audit` to its parser."""
+    audit.add_argument("file", type=Path, help="audit.toml, or the audit.json of an earlier audit, which is repeated")
+    audit.add_argument("--out", type=Path, required=True, help="a new folder for the report")
+    audit.add_argument(
+        "--fail-if", action="append", default=[], metavar="THRESHOLD", help='for example "recognizable > 0"; may be repeated'
+    )
+    audit.add_argument("--dpia", action="store_true", help="add the headings of a data-protection impact assessment, with room to write")
 
 
 def evaluate_here(ids: list[str]) -> None:

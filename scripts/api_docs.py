@@ -6,7 +6,7 @@ from pathlib import Path
 import pdoc
 
 ENGINE = ("core", "protocol", "model", "observation", "strategy", "plugin")
-PARTS = ("leakage.api", *(f"leakage.engine.{name}" for name in ENGINE), "leakage.spec.declarations")
+PARTS = ("leakage.api", "leakage.auditing", *(f"leakage.engine.{name}" for name in ENGINE), "leakage.spec.declarations")
 HERE = Path(__file__).parent.parent
 
 

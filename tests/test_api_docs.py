@@ -77,8 +77,8 @@ def test_a_base_class_shows_one_that_runs_and_all_that_may_be_implemented_says_w
 def test_the_page_of_the_api_is_made(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "api_docs.py"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    api = (tmp_path / "leakage" / "api.html").read_text()
-    assert all(f'id="{name}"' in api for name in leakage.__all__)
+    pages = "".join((tmp_path / "leakage" / f"{name}.html").read_text() for name in ("api", "auditing"))
+    assert all(f'id="{name}"' in pages for name in leakage.__all__)
     assert 'id="AdaptiveStrategy"' in (tmp_path / "leakage" / "engine" / "strategy.html").read_text()
     for base in BASES:
         page = tmp_path.joinpath(*base.__module__.split(".")).with_suffix(".html").read_text()

@@ -30,6 +30,7 @@ GUIDES = [
     *(
         DOCS / name
         for name in (
+            "audit.md",
             "class-server.md",
             "installation.md",
             "pages.md",

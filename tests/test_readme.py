@@ -1,10 +1,14 @@
-"""The examples of the README and of the guide to the Python API run unchanged."""
+"""The examples of the README and of the guides to the Python API and to audits run unchanged."""
 
 import re
+import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
+from leakage.auditing.config import NAMES
 from leakage.settings import ROOT
 from leakage.spec.words import VERDICTS
 
@@ -51,3 +55,22 @@ def test_the_example_of_a_model_of_ones_own_finds_the_picture_and_the_label() ->
     assert alone.update.unknowns == 3 * 32 * 32
     assert alone.scores.keys() == {"cosine", "relative_l2"}
     assert alone.scores["relative_l2"] < 0.2
+
+
+@pytest.mark.long
+def test_the_examples_of_an_audit_find_the_pictures_and_pass_behind_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "audit.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 2
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    with torch.random.fork_rng():
+        exec(blocks[0], names)
+        exec(blocks[1], names)
+        names["test_the_protected_update_shows_no_picture"]()
+    assert names["audit"].word == "leaks"
+    assert names["audit"].findings[0].attack == "linear_layer"
+    files = {path.name for path in (tmp_path / "report").iterdir()}
+    assert files == set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    (toml,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    assert not set(tomllib.loads(toml)) - set(NAMES)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 import leakage
 import leakage.api
+import leakage.auditing
 from leakage.attacks.inverting_gradients import InvertingGradients
 from leakage.engine.federation import ThreatModel
 from leakage.protocols.fedavg import FedAvg
@@ -291,10 +292,9 @@ def test_an_update_alone_leaves_model_and_rng_state_as_they_were_and_follows_its
     assert one.scores == {name: pytest.approx(beside.scores[name], rel=1e-4) for name in one.scores}
 
 
-def test_the_package_offers_what_the_api_does() -> None:
-    assert (
-        {*leakage.__all__}
-        == {*leakage.api.__all__}
-        == {*("Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score")}
-    )
-    assert all(getattr(leakage, name) is getattr(leakage.api, name) for name in leakage.__all__)
+def test_the_package_offers_what_the_api_and_audits_do() -> None:
+    attacks = {*("Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score")}
+    assert {*leakage.api.__all__} == attacks
+    assert {*leakage.__all__} == attacks | {"Audit", "audit"}
+    assert all(getattr(leakage, name) is getattr(leakage.api, name) for name in attacks)
+    assert leakage.audit is leakage.auditing.audit

@@ -1,0 +1,78 @@
+"""The attackers and attacks of an audit: who attacks, by what, in which order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from leakage.api.arguments import USUAL
+from leakage.engine.core import Attack
+from leakage.engine.federation import Federation, ThreatModel
+from leakage.engine.loading import ids, load
+from leakage.spec.words import counted
+
+
+@dataclass(frozen=True)
+class AuditAttacker:
+    """What an attacker knows of the client."""
+
+    title: str
+    """"naive", "adaptive", "adaptive: " with the strategy; "" where the naive and the adaptive attacker do the same."""
+    threat: ThreatModel
+    """Everything that it is granted."""
+
+    @property
+    def with_labels(self) -> "AuditAttacker":
+        """The same attacker, which knows the labels too."""
+        return AuditAttacker(", ".join(filter(None, [self.title, "labels known"])), replace(self.threat, labels=True))
+
+
+def attackers_of(federation: Federation) -> list[AuditAttacker]:
+    """Return the attackers of a federation: one for each strategy against its protections, and the naive one where it differs.
+
+    An attacker that averages several rounds is left out, because an audit simulates one round. A federation with a naive threat model has
+    the naive attacker alone.
+    """
+    naive = AuditAttacker("naive", replace(federation.threat, adaptive=False, strategy=""))
+    if not federation.adaptive:
+        return [naive]
+    if federation.sends_gradient and not federation.protections:
+        return [AuditAttacker("", federation.threat)]
+    first = AuditAttacker("adaptive", federation.threat)
+    if federation.threat.strategy:
+        return [first, naive]
+    others = [
+        AuditAttacker(f"adaptive: {name}", replace(federation.threat, strategy=name))
+        for protection in federation.protections
+        for name, strategy in list(protection.defense.strategies().items())[1:]
+        if not strategy.averaging and not strategy.colluding
+    ]
+    return [first, *others, naive]
+
+
+def attacks(federation: Federation) -> list[Attack]:
+    """Return the strongest known attacks, each with its strongest fields: what reads the server, closed forms, then searches."""
+    reading = federation.server.reading if federation.server else ()
+    tried = [cls(**cls.strongest) for cls in (load("attack", name) for name in ids("attack")) if cls.strongest is not None]
+    tried = [load("attack", name)() for name in reading] + [attack for attack in tried if attack.id not in reading]
+    return sorted(tried, key=lambda attack: (attack.id not in reading, searches(attack), attack.id != USUAL))
+
+
+def searches(attack: Attack) -> bool:
+    """Return whether an attack searches for the pictures, step by step."""
+    return hasattr(attack, "steps")
+
+
+def unfit_size(attack: Attack, pictures: int) -> str:
+    """Return why an attack does not fit the number of pictures in an update; "" where it fits."""
+    allowed: Sequence[int] = attack.fits.get("pictures", ())
+    if not allowed or pictures in allowed:
+        return ""
+    low, high = min(allowed), max(allowed)
+    return f"It is for {counted(low, 'picture') if low == high else f'{low} to {high} pictures'} in one update; here there are {pictures}."
+
+
+def unfit_precision(attack: Attack, precision: str) -> str:
+    """Return why an attack does not fit the precision of an update; "" where it fits."""
+    allowed: Sequence[str] = attack.fits.get("precision", ())
+    if not allowed or precision in allowed:
+        return ""
+    return f"It needs an update in {' or '.join(allowed)}, because rounding errors grow from layer to layer; this one is in {precision}."

@@ -1,0 +1,38 @@
+"""The command `audit`: an audit from a file, its report in a folder, and an exit status for builds."""
+
+import argparse
+import logging
+from pathlib import Path
+
+from leakage.auditing.audit_outcome import UNKNOWN
+from leakage.auditing.audit_run import run_audit
+from leakage.auditing.config import arguments_of, named_settings, read_config
+from leakage.auditing.thresholds import Threshold
+
+PASSED = 3  # exit status if a threshold was passed
+log = logging.getLogger("leakage")
+
+
+def perform(given: argparse.Namespace) -> int:
+    """Run the audit that a file describes, write its report, and return the exit status: 0, or PASSED if a threshold was passed.
+
+    Raises:
+        ValueError, TypeError: the file or a threshold is not allowed, or thresholds were given and no attack came to an answer.
+        OSError: a file cannot be read or written.
+    """
+    thresholds = [Threshold.parse(text) for text in given.fail_if]
+    settings = read_config(given.file)
+    repeat = given.file if given.file.suffix == ".json" else None
+    if given.out.exists() and any(given.out.iterdir()):
+        raise ValueError(f"{given.out} is not empty. Name a new folder for the report.")
+    audit = run_audit(arguments_of(settings, Path.cwd(), repeat=repeat), named_settings(settings))
+    audit.save(given.out, dpia=given.dpia)
+    log.info("\n%s\n\nThe report is in %s.", audit, given.out)
+    passed = [threshold.text for threshold in thresholds if threshold.passed(audit)]
+    for text in passed:
+        log.info("Passed: %s.", text)
+    if thresholds and not passed and audit.word == UNKNOWN:
+        raise ValueError(
+            "No attack came to an answer, so the thresholds say nothing. Give the audit more minutes, or read why in the report."
+        )
+    return PASSED if passed else 0
