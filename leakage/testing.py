@@ -7,6 +7,7 @@ from torch import nn
 from leakage.auditing import Audit, audit
 from leakage.auditing.audit_outcome import UNKNOWN
 from leakage.spec.conclusion import LEAK
+from leakage.spec.words import REFUSED
 
 
 def assert_not_shown(model: nn.Module, data: object, *, minutes: float = 1, **settings: Any) -> Audit:
@@ -25,7 +26,7 @@ def assert_not_shown(model: nn.Module, data: object, *, minutes: float = 1, **se
 
     Raises:
         AssertionError: a picture is recognizable or singled out; the message is the printed Audit.
-        RuntimeError: no attack came to an answer, so that nothing is known.
+        RuntimeError: no attack came to an answer, or the client refused the model, so that nothing is known.
         TypeError, ValueError: as `leakage.audit`.
 
     Example:
@@ -38,7 +39,7 @@ def assert_not_shown(model: nn.Module, data: object, *, minutes: float = 1, **se
         AssertionError: Leaks. Of 1 picture: 1 recognizable...
     """
     found = audit(model, data, minutes=minutes, **settings)
-    if found.word == UNKNOWN:
+    if found.word in (UNKNOWN, REFUSED):
         raise RuntimeError(f"{found}\n\nGive the audit more minutes, or other settings.")
     if found.word == LEAK:
         raise AssertionError(str(found))

@@ -66,6 +66,10 @@ MEASURES: dict[str, Fields] = {  # ways to shorten the time, each by itself; `st
     "a quarter, soft sign": {"steps": 0.25, "soft": True},
     "a quarter, no sign": {"steps": 0.25, "signed": False},
     "a quarter, four starts": {"steps": 0.25, "starts": 4},
+    "coarse first": {"coarse": 0.5},
+    "a quarter, coarse first": {"steps": 0.25, "coarse": 0.5},
+    "an eighth, coarse first": {"steps": 0.125, "coarse": 0.5},
+    "an eighth, coarse first, then L-BFGS": {"steps": 0.125, "coarse": 0.5, "polish": 40},
     "a quarter, then L-BFGS": {"steps": 0.25, "polish": 40},
     "an eighth, then L-BFGS": {"steps": 0.125, "polish": 40},
 }

@@ -11,7 +11,8 @@ from leakage.api.arrival import MODES, Arrival, Mode, stores_statistics
 from leakage.attacks._lbfgs import search_once
 from leakage.engine.core import Observation, generator
 from leakage.engine.label_probes import Head, head
-from leakage.engine.losses import client_loss
+from leakage.engine.labels import recover
+from leakage.engine.losses import CustomLoss, client_loss
 from leakage.engine.matching import from_pixels
 from leakage.evaluation.metrics import gradient_distances
 from leakage.evaluation.referee import Frame
@@ -55,7 +56,7 @@ def fit_of(arrival: Arrival, seen: Observation, batch_norm: Mode, last: Frame) -
         batch_norm: the statistics of BatchNorm that the attack assumed.
         last: the last Frame of the attack, its answer.
     """
-    y = torch.tensor(last.labels, device=seen.device) if seen.granted.labels is None else seen.granted.labels
+    y = _labels_of(seen, last)
     x = last.x.to(seen.device, seen.dtype)
     distance, cosine, length = _compared(seen, x, y)
     fit = UpdateFit(distance, cosine, length, batch_norm)
@@ -173,6 +174,16 @@ def _inputs_of(model: nn.Module, x: Tensor) -> dict[str, int]:
 
 
 # ---------------------------------------------------------------- evidence in the reconstruction
+
+
+def _labels_of(seen: Observation, last: Frame) -> Tensor:
+    """Return the labels of an answer: granted, read where a picture may have several, else the classes that the attack assigned."""
+    loss = client_loss(seen.model)
+    if seen.granted.labels is not None:
+        return seen.granted.labels
+    if isinstance(loss, CustomLoss) and loss.shows_labels:
+        return recover(seen).labels
+    return torch.tensor(last.labels, device=seen.device)
 
 
 def _compared(seen: Observation, x: Tensor, y: Tensor) -> tuple[float, float, float]:

@@ -22,7 +22,9 @@ def custom_loss(given: object, num_classes: int) -> CustomLoss | None:
         return None
     if not callable(given):
         raise TypeError(f"loss must be a function of (logits (B, K), y) that gives one number; got a {type(given).__name__}.")
-    return None if _is_cross_entropy(given, num_classes) else CustomLoss(given, _title(given))
+    if _is_cross_entropy(given, num_classes):
+        return None
+    return CustomLoss(given, _title(given), shows_labels=_shows_labels(given, num_classes))
 
 
 def check_loss(loss: CustomLoss, logits: Tensor, y: Tensor) -> None:
@@ -84,6 +86,23 @@ def _is_cross_entropy(given: object, num_classes: int) -> bool:
                 if not torch.allclose(given(z, y), F.cross_entropy(z, y), rtol=1e-5):
                     return False
         except FAILS:  # the loss takes no classes, or is on another device
+            return False
+    return True
+
+
+def _shows_labels(given: object, num_classes: int) -> bool:
+    """Return whether the derivative of a loss by each logit is negative exactly where the label is 1, on random logits and labels."""
+    assert callable(given)
+    rng = generator(0, "signs")
+    for count in (1, 1, 3):
+        z = 3 * torch.randn((count, num_classes), generator=rng)
+        y = torch.randint(2, (count, num_classes), generator=rng).to(z.dtype)
+        z.requires_grad_()
+        try:
+            (gradient,) = torch.autograd.grad(given(z, y), z)
+        except FAILS:  # the loss takes no labels of several classes
+            return False
+        if not torch.equal(gradient < 0, y > 0) or not bool((gradient != 0).all()):
             return False
     return True
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import torch
+from torch import Tensor
 
 from leakage.api.declared import UpdateFit
 from leakage.api.model_errors import MODEL_ERRORS, first_line
@@ -17,7 +18,8 @@ class UpdateReading:
     """What an update reveals by itself.
 
     Args:
-        labels: the classes of the batch, sorted, by `rule`; None where the rules cannot read labels from this model's update
+        labels: the classes of the batch, sorted, by `rule`; of a picture with several labels all of them; None where the rules cannot read
+            labels from this model's update
         certainty: the fraction of the labels, 0 to 1, that is expected to be right; None where unknown
         numbers: how many numbers of the update are not 0
         unknowns: how many pixel values are unknown
@@ -41,7 +43,7 @@ def reading(seen: Observation) -> UpdateReading:
     labels, rule, certainty = None, "", None
     try:
         recovered = recover(seen)
-        labels, rule, certainty = recovered.labels.tolist(), recovered.rule, recovered.certainty
+        labels, rule, certainty = listed_classes(recovered.labels), recovered.rule, recovered.certainty
     except MODEL_ERRORS as error:  # no linear layer makes the logits, or a rule does not fit them: a report must not fail the attack
         rule = str(error) if isinstance(error, ValueError) else f"The labels could not be read from this update ({first_line(error)})."
     matrices = {name: value.detach() for name, value in gradient.items() if value.dim() == 2}
@@ -54,6 +56,16 @@ def reading(seen: Observation) -> UpdateReading:
         unknowns=seen.batch.size * channels * height * width,
         ranks={name: _rank(m) for name, m in matrices.items()},
     )
+
+
+def listed_classes(y: Tensor) -> list[int]:
+    """Return labels (B,) as a list; of labels (B, K), 0 or 1 each, the classes that are 1, picture by picture.
+
+    >>> listed_classes(torch.tensor([2, 0])), listed_classes(torch.tensor([[0.0, 1.0, 1.0]]))
+    ([2, 0], [1, 2])
+    """
+    found: list[int] = (y if y.dim() == 1 else (y > 0.5).nonzero()[:, 1]).tolist()
+    return found
 
 
 def unconfirmed(read: UpdateReading, fit: UpdateFit) -> UpdateReading:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from leakage.attacks._coarse import HalfSize
 from leakage.attacks._objective import Matched, Objective, Prior, Unknowns
 from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
@@ -51,6 +52,7 @@ class Descent:
     clamped       pixels are clamped to [0, 1] after every step
     jitter        the size of Langevin noise
     unknowns      z is not pictures, and `Unknowns.project` replaces the clamping
+    coarse        the fraction of the steps, from the first on, in which the pictures have half the sides (`attacks/_coarse.py`)
     floor         the distance at which the true pictures are expected, () or (S,); None: 0, or not known
 
     A guess at a distance of `floor` or less is not fitted further; only the prior still moves it. So among all pictures that explain the
@@ -70,6 +72,7 @@ class Descent:
     combine: str = "closest"
     unknowns: Unknowns | None = None
     latent_step: float = LATENTS
+    coarse: float = 0.0
     floor: Tensor | None = None
 
     def run(  # noqa: PLR0913  (the parts of an objective)
@@ -170,12 +173,16 @@ class Descent:
         """
         (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
         objective = Objective(seen, matched, prior, unknowns, self.floor)
-        z, rng = z.clone().requires_grad_(), device_generator(rng, z.device)
-        groups = [([z], self.step_size), *([(latents, self.latent_step)] if latents else [])]
-        optimiser = torch.optim.Adam([{"params": leaves, "lr": size} for leaves, size in groups], fused=z.device.type != "mps")
+        rng, half, coarse_steps = device_generator(rng, z.device), HalfSize(z.shape), round(self.coarse * self.steps)
+        leaf = (half.reduce(z) if coarse_steps else z.clone()).requires_grad_()  # what Adam moves
+        optimiser = self._optimiser(leaf, latents)
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         ends, step = self.floor if unknowns and not (prior or unknowns.tv_weight) else None, 0
         for step in range(1, self.steps + 1):
+            if coarse_steps and step == coarse_steps + 1:
+                leaf = half.enlarge(leaf.detach()).requires_grad_()
+                optimiser = self._optimiser(leaf, latents)
+            z = half.enlarge(leaf.detach()).requires_grad_() if step <= coarse_steps else leaf
             x, match, gradient, more = objective(z)
             if self.keep_best:
                 loss = objective.loss(z.detach(), x, match)
@@ -183,24 +190,31 @@ class Descent:
                 lowest = torch.where(better, loss, lowest)
                 kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
             yield Moment(step, z.detach(), x, match)
-            z.grad = self._search_direction(gradient, step, rng)
-            for leaf, latent_gradient in zip(latents, more, strict=True):
-                leaf.grad = latent_gradient.nan_to_num(0, 0, 0).contiguous()  # a diverged start must not spoil the shared latents
-            for group, (_, size) in zip(optimiser.param_groups, groups, strict=True):
-                group["lr"] = size * self._step_size_fraction(step)
+            leaf.grad = self._search_direction(half.pull_back(gradient) if step <= coarse_steps else gradient, step, rng)
+            for latent, latent_gradient in zip(latents, more, strict=True):
+                latent.grad = latent_gradient.nan_to_num(0, 0, 0).contiguous()  # a diverged start must not spoil the shared latents
+            for group in optimiser.param_groups:
+                group["lr"] = group["first"] * self._step_size_fraction(step)
             optimiser.step()
             with torch.no_grad():
                 if unknowns and unknowns.project:
-                    z.copy_(unknowns.project(z))
+                    leaf.copy_(unknowns.project(leaf))
                 elif self.clamped and not unknowns:
-                    torch.clamp(z, low, high, out=z)
+                    torch.clamp(leaf, low, high, out=leaf)
             if ends is not None and step % ELECT == 0 and bool((match <= ends).all()):
                 break
             if self.median and step % FILTERED == 0:
-                z.data.copy_(median_filter(z.detach()))
-        last = kept if self.keep_best else z.detach()
+                leaf.data.copy_(median_filter(leaf.detach()))
+        reached = half.enlarge(leaf.detach()) if step <= coarse_steps else leaf.detach()
+        last = kept if self.keep_best else reached
         final = objective.pixels(last)
         yield Moment(step, last, final, matched(final).detach(), ended=True)
+
+    def _optimiser(self, leaf: Tensor, latents: list[Tensor]) -> torch.optim.Adam:
+        """Return Adam for the unknowns `leaf` and the attacker's latents; each group has its first step size as "first"."""
+        groups = [([leaf], self.step_size), *([(latents, self.latent_step)] if latents else [])]
+        described = [{"params": leaves, "lr": size, "first": size} for leaves, size in groups]
+        return torch.optim.Adam(described, fused=leaf.device.type != "mps")
 
     def _search_direction(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
         """Compute the direction that Adam gets in place of `gradient` (S, ...): jitter is added, then the sign or soft sign is taken.

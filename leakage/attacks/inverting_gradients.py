@@ -30,8 +30,8 @@ class InvertingGradients(Attack):
     one by one.
     Unlike the paper: the default TV weight is 0.001. The paper's section 5 names 0.01 as usual, its appendix names a weight for each table,
     and 0.1 is the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more
-    than 0.01 (benchmarks/published/inverting_gradients_lenet.py). The fast preset reaches on LeNet in a third of the time what 3,000 steps
-    reach (benchmarks/speed/to_picture.py). On ResNet18, which has ReLU, L-BFGS added nothing.
+    than 0.01 (benchmarks/published/inverting_gradients_lenet.py). With `coarse`, the first steps move pictures of half the size
+    (docs/decisions/0022-half-the-size-first.md). On ResNet18, which has ReLU, L-BFGS added nothing.
     Source: Geiping et al. 2020, equations 4 and 6, section 5; soft sign, cosine schedule and tiles follow the package breaching.
     """
 
@@ -56,6 +56,7 @@ class InvertingGradients(Attack):
         "paper, local steps (section 6)": {"steps": 4800, "step_size": 1, "tv_weight": 0.000001},
         "breaching (soft sign, cosine schedule, tiles)": {"soft": True, "schedule": "cosine", "start": "tiles", "keep_best": True},
         "quick look": {"steps": 1000},
+        "fast (first at half the size)": {"steps": 375, "tv_weight": 0.0001, "coarse": 0.5},
         "fast on smooth networks such as LeNet (then L-BFGS)": {"steps": 375, "tv_weight": 0.0001, "polish": 40},
     }
 
@@ -71,6 +72,9 @@ class InvertingGradients(Attack):
     schedule: str = choice("steps", SCHEDULES, "How the step size falls: tenfold three times, along a cosine, or not at all.")
     start: str = choice("normal", STARTS, "What the search starts from: noise, even noise, plain grey, or a small tile of noise, repeated.")
     combine: str = choice("closest", COMBINE, "What to make of several starts: the closest one, or the mean or median of every pixel.")
+    coarse: float = param(
+        0, 0, 0.9, "Fraction of the steps, from the first on, in which the picture has half the height and width, and is enlarged smoothly."
+    )
     distance: str = choice("cosine", DISTANCES, "How two gradients are compared.")
     layers: str = choice("all", LAYERS, "Which tensors of the gradient are compared.")
     layer_weights: str = choice("equal", WEIGHTS, "Whether early layers count more than late ones.")
@@ -123,6 +127,7 @@ class InvertingGradients(Attack):
             keep_best=self.keep_best,
             median=self.median,
             combine=self.combine,
+            coarse=self.coarse,
             floor=floor,
         )
 

@@ -34,7 +34,10 @@ SILENT = (
     "No gradient reaches {}, because a layer behind it passes none back (a last layer with weights of 0, as torchvision's vision "
     "transformer has at first). After one step of training this is different: attack a later round."
 )
-DEPENDENT = "{} of {} patches can be told apart: the gradients of the others are sums of theirs. The picture is the shortest that fits."
+DEPENDENT = (
+    "{} of {} patches can be told apart: the gradients of the others are sums of theirs. Of the pictures that fit, this one has the least "
+    "norm."
+)
 CONVOLUTION = ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1), (6, "groups", 1))  # arguments: position, name, default
 ALIKE = 1e-3  # relative difference up to which two gradients are the same, computed in another order in float32
 ROUNDING = 1e-6  # singular values below this fraction of the largest are rounding errors in float32
@@ -143,7 +146,9 @@ def _cuts(step: Step) -> bool:
 
 
 def _position_of(reading: Reading, step: Step) -> tuple[str, int] | None:
-    """Return the parameter of which the gradient holds that of a convolution's output, and the first of its rows that does; None for none.
+    """Return the name of the position embedding that is added to a convolution's output, and its row for the first patch; None for none.
+
+    It is the parameter of which the gradient holds that of the output.
 
     The derivatives of a random mixture of the logits are compared, on random pictures. The gradient of the convolution's weights must also
     be that of patches that enter it once. Raises DoesNotApplyError if no gradient reaches the convolution.
@@ -164,7 +169,7 @@ def _position_of(reading: Reading, step: Step) -> tuple[str, int] | None:
         return None
     tokens = g.flatten(2).sum(0).T  # (P, D)
     for name, gradient in zip(named, others, strict=True):
-        if gradient is None or gradient.shape[-1] != tokens.shape[1]:
+        if gradient is None or gradient.dim() == 0 or gradient.shape[-1] != tokens.shape[1]:
             continue
         rows = gradient.reshape(-1, tokens.shape[1])
         for first in range(len(rows) - len(tokens) + 1):

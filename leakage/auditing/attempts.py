@@ -3,9 +3,13 @@
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from leakage.api.model_errors import MODEL_ERRORS, explained, first_line
 from leakage.api.preparation import check_fit
@@ -17,7 +21,7 @@ from leakage.auditing.scenes import Group, Scenes
 from leakage.engine.check import RefusedError
 from leakage.engine.core import Attack, generator
 from leakage.engine.devices import run_exactly
-from leakage.engine.inapplicable import UnreadableLabelsError
+from leakage.engine.inapplicable import DoesNotApplyError, UnreadableLabelsError
 from leakage.evaluation.isolated_search import run_attack
 from leakage.evaluation.play import PreparedAttack, play
 from leakage.evaluation.referee import Frame
@@ -26,7 +30,8 @@ from leakage.spec.words import INAPPLICABLE, LEAKS, REFUSED
 LEAST = 100  # steps of a search; a shorter search says little
 TRIAL = 4  # steps that measure how long one takes
 FULL = "The time of the audit is over."
-SLOW = "{} steps of this search would take {:.0f} s, and {:.0f} s are left for it. Give the audit more minutes."
+SLOW = "The shortest search that says something would take {:.0f} s, and {:.0f} s are left. Give the audit more minutes."
+POINTS = 100  # of the curve of a search, at most
 
 
 @dataclass(frozen=True)
@@ -49,9 +54,9 @@ class Attempts:
     """
 
     def __init__(self, scenes: Scenes, until: float, recorded: Sequence[Attempt] | None = None) -> None:
-        self.scenes, self.until, self.recorded = scenes, math.inf if recorded else until, recorded
+        self.scenes, self.until, self.recorded = scenes, until if recorded is None else math.inf, recorded
         federation = scenes.arguments.federation
-        self.attackers, self.attacks = attackers_of(federation), attacks(federation)
+        self.attackers, self.attacks = attackers_of(scenes.arguments), attacks(federation)
         self.scoring = 0.0  # seconds that the longest scoring of an answer took
         self.shown: set[Group] = set()
 
@@ -60,7 +65,7 @@ class Attempts:
 
         An attack that fits no group is attempted on the first one, so that the reason is told.
         """
-        if self.recorded:
+        if self.recorded is not None:
             return list(self.recorded)
         groups, attempts = self.scenes.groups(), list[Attempt]()
         fitting = {attack: [group for group in groups if not unfit_size(attack, len(group))] or groups[:1] for attack in self.attacks}
@@ -98,46 +103,77 @@ class Attempts:
             return untold(word=REFUSED, why=str(refusal))
         except ValueError as error:  # such a client sends nothing that can be attacked
             return untold(word=INAPPLICABLE, why=str(error))
+        except MODEL_ERRORS as error:
+            return untold(word=FAILED, why=f"{first_line(error)}.")
         client = self.scenes.client(attempt.group)
         precision = str(client.x.dtype).removeprefix("torch.")
         if why := unfit_size(attempt.attack, len(attempt.group)) or unfit_precision(attempt.attack, precision):
             return untold(word=INAPPLICABLE, why=why)
+        searching = searches(attempt.attack) and self.recorded is None
         try:
             with explained(prepared.seen.model):
-                check_fit(prepared.seen.model, attempt.attack, prepared.seen, client.x)
-                if searches(attempt.attack) and not self.recorded:
-                    return self._searched(attempt, prepared, remaining)
-                return self._played(attempt, prepared, self.until)
+                _check_fit(attempt, prepared, client.x)
+                with kept_latents(prepared):
+                    return self._searched(attempt, prepared, remaining) if searching else self._played(attempt, prepared)
         except UnreadableLabelsError as error:
             if prepared.federation.threat.labels:
                 return untold(word=INAPPLICABLE, why=str(error))
             return self.make(replace(attempt, attacker=attempt.attacker.with_labels), remaining)
-        except (ValueError, TypeError) as error:  # the attack cannot work on this model, whatever the pictures are
-            return untold(word=INAPPLICABLE, why=str(error))
+        except DoesNotApplyError as error:
+            return untold(word=INAPPLICABLE, why=str(error).partition(" Choose ")[0])  # another network is no question here
         except MODEL_ERRORS as error:
             return untold(word=FAILED, why=f"{first_line(error)}.")
 
     def _searched(self, attempt: Attempt, prepared: PreparedAttack, remaining: int) -> Finding:
         """Search with as many steps as the time allows; without time for LEAST steps the search is not tried."""
-        each = seconds_of_step(prepared)
+        with kept_latents(prepared):
+            each = seconds_of_step(prepared)
         begin = time.perf_counter()
         share = (self.until - begin) / remaining - self.scoring
         attack = shortened(attempt.attack, max(share / each, LEAST))
         needed = each * min(LEAST, most_steps(attempt.attack) or LEAST)
         if needed > self.until - begin:
-            return finding_of(attempt, word=UNTRIED, why=SLOW.format(LEAST, needed, max(0.0, self.until - begin)))
-        return self._played(replace(attempt, attack=attack), replace(prepared, attack=attack), self.until)
+            return finding_of(attempt, word=UNTRIED, why=SLOW.format(needed, max(0.0, self.until - begin)))
+        return self._played(replace(attempt, attack=attack), replace(prepared, attack=attack))
 
-    def _played(self, attempt: Attempt, prepared: PreparedAttack, until: float) -> Finding:
+    def _played(self, attempt: Attempt, prepared: PreparedAttack) -> Finding:
         """Play an attack to its end, or until the time is over, and return what it found."""
-        curve, last = list[tuple[int, float]](), None
-        for frame in play(prepared, should_stop=lambda: time.perf_counter() > until):
+        curve, last, now = list[tuple[int, float]](), None, time.perf_counter()
+
+        def should_stop() -> bool:
+            nonlocal now
+            now = time.perf_counter()
+            return now > self.until
+
+        for frame in play(prepared, should_stop=should_stop):
             curve.append((frame.step, frame.loss))
             last = frame
-            ended = time.perf_counter()
         assert last is not None
-        self.scoring = max(self.scoring, time.perf_counter() - ended)
+        self.scoring = max(self.scoring, time.perf_counter() - now)  # the answer is scored after the last step
         return _answered(attempt, last, curve, prepared.baselines.scores["grey"]["psnr"])
+
+
+def _check_fit(attempt: Attempt, prepared: PreparedAttack, x: Tensor) -> None:
+    """Raise DoesNotApplyError if the attack cannot work on this model, whatever the pictures are."""
+    try:
+        check_fit(prepared.seen.model, attempt.attack, prepared.seen, x)
+    except DoesNotApplyError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise DoesNotApplyError(str(error)) from None
+
+
+@contextmanager
+def kept_latents(prepared: PreparedAttack) -> Iterator[None]:
+    """Restore, after the block, the attacker's guess of a protection's random numbers, which a search moves: each attempt begins anew."""
+    latents = prepared.seen.knowledge.latents
+    before = {name: value.detach().clone() for name, value in latents.items()}
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, value in before.items():
+                latents[name].copy_(value)
 
 
 def seconds_of_step(prepared: PreparedAttack) -> float:
@@ -194,6 +230,6 @@ def _answered(attempt: Attempt, last: Frame, curve: list[tuple[int, float]], gre
         ending=last.ending,
         steps=last.step if searches(attempt.attack) else 0,
         seconds=last.seconds,
-        curve=tuple(curve),
+        curve=tuple(curve[:: max(1, len(curve) // POINTS)]),
         reconstruction=last.x,
     )

@@ -41,11 +41,18 @@ class AuditArguments(ClientArguments):
         super().__post_init__()
         if not isinstance(self.minutes, int | float) or not math.isfinite(self.minutes) or not 0 < self.minutes <= LONGEST:
             raise ValueError(f"minutes must be above 0 and at most {LONGEST}; got {self.minutes!r}.")
+        if isinstance(self.batch_sizes, int):
+            raise TypeError(f"batch_sizes must be a list; got {self.batch_sizes!r}. Write [{self.batch_sizes!r}].")
         for name, value in (("pictures", self.pictures), *(("batch_sizes", size) for size in self.batch_sizes)):
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
                 raise ValueError(f"{name} must be whole numbers from 1 to {MOST}; got {value!r}.")
         if not self.batch_sizes:
             raise ValueError("batch_sizes is empty. Name at least one number of pictures in an update, for example (1, 8).")
+        shape = self.image_shape
+        if shape is not None and (
+            len(shape) != 3 or shape[0] not in (1, 3) or not all(isinstance(side, int) and side > 0 for side in shape)
+        ):
+            raise ValueError(f"image_shape must be (C, H, W), with 1 or 3 channels; got {shape!r}.")
         if self.normalized and self.normalization is None:
             raise ValueError("normalized=True needs normalization=(mean, std), with which the data were normalized.")
         if self.on_finding is not None and not callable(self.on_finding):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from leakage.api.arguments import USUAL
+from leakage.api.arguments import USUAL, ClientArguments
 from leakage.engine.core import Attack
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids, load
@@ -25,12 +25,13 @@ class AuditAttacker:
         return AuditAttacker(", ".join(filter(None, [self.title, "labels known"])), replace(self.threat, labels=True))
 
 
-def attackers_of(federation: Federation) -> list[AuditAttacker]:
-    """Return the attackers of a federation: one for each strategy against its protections, and the naive one where it differs.
+def attackers_of(arguments: ClientArguments) -> list[AuditAttacker]:
+    """Return the attackers of a client: one for each strategy against its protections, and the naive one where it differs.
 
-    An attacker that averages several rounds is left out, because an audit simulates one round. A federation with a naive threat model has
-    the naive attacker alone.
+    A strategy that averages several rounds is left out, because an audit simulates one round, and so is a strategy that cannot be used
+    here. With a naive threat model there is the naive attacker alone.
     """
+    federation = arguments.federation
     naive = AuditAttacker("naive", replace(federation.threat, adaptive=False, strategy=""))
     if not federation.adaptive:
         return [naive]
@@ -41,11 +42,17 @@ def attackers_of(federation: Federation) -> list[AuditAttacker]:
         return [first, naive]
     others = [
         AuditAttacker(f"adaptive: {name}", replace(federation.threat, strategy=name))
-        for protection in federation.protections
+        for index, protection in enumerate(federation.protections)
         for name, strategy in list(protection.defense.strategies().items())[1:]
-        if not strategy.averaging and not strategy.colluding
+        if not strategy.averaging and _used(arguments, name, index) == strategy.description
     ]
     return [first, *others, naive]
+
+
+def _used(arguments: ClientArguments, name: str, index: int) -> str:
+    """Return the description of the strategy that an attacker uses against a protection if the strategy `name` is asked for."""
+    threat = replace(arguments.threat, strategy=name)
+    return replace(arguments, threat_model=threat).federation.protections[index].strategy.description
 
 
 def attacks(federation: Federation) -> list[Attack]:

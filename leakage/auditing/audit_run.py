@@ -5,8 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from torch import Tensor
+
 from leakage.api.arguments import takes
-from leakage.api.reading import reading
+from leakage.api.model_errors import MODEL_ERRORS
+from leakage.api.reading import listed_classes, reading
 from leakage.auditing.attempts import Attempts
 from leakage.auditing.audit_arguments import AuditArguments
 from leakage.auditing.audit_attackers import attackers_of
@@ -15,20 +18,21 @@ from leakage.auditing.audit_progress import AuditProgress
 from leakage.auditing.card import card_of
 from leakage.auditing.finding import Finding
 from leakage.auditing.notices import labels_sentence, notices
-from leakage.auditing.protection_effects import effects
-from leakage.auditing.record import recorded_attempts, settings_of
+from leakage.auditing.protection_effects import effects, fastest
+from leakage.auditing.record import differences, recorded_attempts, settings_of
 from leakage.auditing.saving import Audit
 from leakage.auditing.scenes import Scenes
 from leakage.engine.check import RefusedError
+from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
-from leakage.engine.losses import classes_of
+from leakage.engine.losses import CustomLoss, classes_of, client_loss
 
 RESERVED = 0.2  # of the time, for what protections would buy
 
 
 @takes(AuditArguments)
 def audit(arguments: AuditArguments) -> Audit:  # noqa: D417  (its parameters are the fields of AuditArguments)
-    """Attack updates of your model with the strongest known attacks, and report what the pictures behind them can be seen from.
+    """Attack updates of your model with the strongest attacks that there are here, and return what they show of the pictures behind them.
 
     A client is simulated on some of your pictures, alone and in batches. Closed forms are tried first, then searches, with as many steps
     as the time allows. Where the client protects itself or trains for several steps, an adaptive and a naive attacker are tried. Pictures,
@@ -57,8 +61,8 @@ def audit(arguments: AuditArguments) -> Audit:  # noqa: D417  (its parameters ar
         image_shape: (C, H, W) to which pictures of a folder are cut and resized; None: they keep their size.
         on_finding: a function that is called with each Finding as soon as it is there.
         progress: whether tqdm draws a bar.
-        protections: whether a fifth of the time is for the question what protections would buy: the attack that showed most is tried on
-            planted public pictures, behind several protections.
+        protections: whether a fifth of the time is for the question what protections would buy: the fastest attack that showed pictures is
+            tried on planted public pictures, behind several protections.
         repeat: the audit.json of an earlier audit, of which the attacks are repeated with the same fields, however long they take. On the
             same machine with the same number of threads the digits are equal. None: the strongest attacks are tried.
 
@@ -94,11 +98,13 @@ def run_audit(arguments: AuditArguments, named: Mapping[str, str] = MappingProxy
     began = time.perf_counter()
     progress = AuditProgress(arguments.on_finding, bar=arguments.progress)
     scenes = Scenes(arguments)
-    recorded = recorded_attempts(Path(arguments.repeat), attackers_of(arguments.federation)) if arguments.repeat else None
+    recorded = recorded_attempts(Path(arguments.repeat), attackers_of(arguments), len(scenes.sample.x)) if arguments.repeat else None
     until = began + 60 * arguments.minutes
     attempts = Attempts(scenes, until - RESERVED * 60 * arguments.minutes * arguments.protections, recorded)
     said, findings = _notices(scenes, attempts), list[Finding]()
     card = card_of(arguments, scenes.client(scenes.groups()[0]))
+    if arguments.repeat:
+        said += differences(Path(arguments.repeat), card, scenes.sample)
     for sentence in said:
         progress.note(sentence)
     progress.begin(len(attempts.planned()))
@@ -109,33 +115,39 @@ def run_audit(arguments: AuditArguments, named: Mapping[str, str] = MappingProxy
     finally:
         progress.end()
     worst_first = sorted_findings(findings)
-    best = worst_first[0] if worst_first and worst_first[0].tried else None
+    best = fastest(worst_first)
     return Audit(
         findings=worst_first,
         sample=scenes.sample,
         notices=tuple(said),
         card=card,
         settings=settings_of(arguments, card, named),
-        effects=tuple(effects(arguments, best, card, until)) if best and arguments.protections else (),
+        effects=tuple(effects(arguments, best, scenes, until)) if best and arguments.protections else (),
         seconds=time.perf_counter() - began,
     )
+
+
+def _true_classes(seen: Observation, y: Tensor) -> list[int]:
+    """Return the classes that labels name: all of a picture with several labels, else one for each picture."""
+    loss = client_loss(seen.model)
+    return listed_classes(y) if isinstance(loss, CustomLoss) and loss.shows_labels else classes_of(y).tolist()
 
 
 def _notices(scenes: Scenes, attempts: Attempts) -> list[str]:
     """Return what an update says before any attack, as sentences; nothing if the client refuses.
 
-    It is the update of the first group of pictures with which a client can compute one. Raises ValueError if there is none.
+    It is the update of the first group of pictures with which a client can compute one. If there is none, its error is raised.
     """
-    failed: ValueError | None = None
+    failed: Exception | None = None
     for group in scenes.groups():
         try:
             seen = scenes.scene(group, attempts.attackers[0], attempts.attacks[0]).seen
         except RefusedError:
             return []
-        except ValueError as error:
+        except MODEL_ERRORS as error:
             failed = failed or error
             continue
         complete = len(seen.received.weights) >= len(list(scenes.arguments.model.parameters()))
-        return [*notices(seen, complete=complete), labels_sentence(reading(seen), classes_of(scenes.client(group).y).cpu())]
+        return [*notices(seen, complete=complete), labels_sentence(reading(seen), _true_classes(seen, scenes.client(group).y))]
     assert failed is not None
     raise failed

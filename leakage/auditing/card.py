@@ -13,9 +13,12 @@ from leakage import __version__
 from leakage.api.outcome import loss_words
 from leakage.auditing.audit_arguments import AuditArguments
 from leakage.auditing.scenes import PreparedClient
+from leakage.engine.federation import ThreatModel
 from leakage.engine.plugin import Plugin, described
-from leakage.spec.words import BATCH_NORM, SERVERS, counted
+from leakage.spec.words import BATCH_NORM, counted
 
+FOLLOWS = "it follows the protocol, and tries to learn what it can from the updates"
+CHEATS = "it changes the model before it hands the model out"
 PACKAGES = ("torch", "torchvision", "numpy", "scipy", "scikit-image")  # on which the digits of a result depend
 
 
@@ -49,6 +52,8 @@ class AuditCard:
     """Whether the attackers are granted the labels."""
     statistics: str
     """The statistics of BatchNorm that the attackers are granted: none, running or exact."""
+    helpers: str
+    """What else the attackers are granted: pictures of another client, or a network that generates pictures."""
     seed: int
     """The seed of all random numbers."""
     threads: int
@@ -66,7 +71,7 @@ class AuditCard:
             ("Pictures", f"{height} by {width} pixels, {counted(channels, 'channel')}, {self.num_classes} classes"),
             ("Training", f"{self.loss}; BatchNorm {BATCH_NORM[self.batch_norm].sentence}"),
             ("Client", self.client),
-            ("Server", SERVERS["honest"] if not self.plugins["server"] else "it changes the model before it hands the model out"),
+            ("Server", CHEATS if self.plugins["server"] else FOLLOWS),
             ("Weights (SHA-256)", self.weights),
             ("Seed, threads", f"{self.seed}, {self.threads}"),
             ("Versions", ", ".join(f"{package} {version}" for package, version in self.versions.items())),
@@ -98,6 +103,7 @@ def card_of(arguments: AuditArguments, client: PreparedClient) -> AuditCard:
         client=client_sentence(plugins, federation.aggregation.members),
         labels=federation.threat.labels,
         statistics=federation.threat.statistics,
+        helpers=_helpers(federation.threat),
         seed=arguments.seed,
         threads=torch.get_num_threads(),
         versions={"gradient-leakage-explorer": __version__} | {name: importlib.metadata.version(name) for name in PACKAGES},
@@ -111,6 +117,11 @@ def client_sentence(plugins: dict[str, list[Plugin]], clients: int) -> str:
     summed = f" The server sees the sum of {counted(clients, 'client')}." if clients > 1 else ""
     server = f" The server changes the model: {_named(plugins['server'])}." if plugins["server"] else ""
     return f"The client sends its update by {_named(plugins['protocol'])}{protected}.{checked}{summed}{server}"
+
+
+def _helpers(threat: ThreatModel) -> str:
+    accomplice = ["pictures of another client, which works with the attacker"] if threat.accomplice else []
+    return "; ".join(accomplice + ([threat.generator.knowledge] if threat.generator else [])) or "none"
 
 
 def as_json(plugin: Plugin) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from leakage.auditing.audit_outcome import UNKNOWN
 from leakage.auditing.audit_run import run_audit
 from leakage.auditing.config import arguments_of, named_settings, read_config
 from leakage.auditing.thresholds import Threshold
+from leakage.spec.words import REFUSED
 
 PASSED = 3  # exit status if a threshold was passed
 log = logging.getLogger("leakage")
@@ -25,13 +26,16 @@ def perform(given: argparse.Namespace) -> int:
     repeat = given.file if given.file.suffix == ".json" else None
     if given.out.exists() and any(given.out.iterdir()):
         raise ValueError(f"{given.out} is not empty. Name a new folder for the report.")
-    audit = run_audit(arguments_of(settings, Path.cwd(), repeat=repeat), named_settings(settings))
+    try:
+        audit = run_audit(arguments_of(settings, Path.cwd(), repeat=repeat), named_settings(settings))
+    except TypeError as error:  # of a setting, or of what the owner's functions return
+        raise ValueError(str(error)) from error
     audit.save(given.out, dpia=given.dpia)
     log.info("\n%s\n\nThe report is in %s.", audit, given.out)
     passed = [threshold.text for threshold in thresholds if threshold.passed(audit)]
     for text in passed:
         log.info("Passed: %s.", text)
-    if thresholds and not passed and audit.word == UNKNOWN:
+    if thresholds and not passed and audit.word in (UNKNOWN, REFUSED):
         raise ValueError(
             "No attack came to an answer, so the thresholds say nothing. Give the audit more minutes, or read why in the report."
         )

@@ -15,7 +15,7 @@ from leakage.auditing.audit_arguments import PLAIN, AuditArguments
 PLUGINS = ("protocol", "aggregation", "server")  # each is an id, or a table with id and fields
 LISTS = ("defenses", "checks")
 NAMES = ("model", "data", "loss", "normalization", *PLUGINS, *LISTS, *PLAIN)
-LARGEST = 2**20  # bytes
+LARGEST = 2**26  # bytes: a record has the curves of all searches
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def arguments_of(settings: Mapping[str, Any], folder: Path, **more: Any) -> Audi
 
     Args:
         settings: as `read_config` returns them.
-        folder: the folder of the file, from which the path of a folder of pictures begins, and in which modules are looked for.
+        folder: the folder from which the path of a folder of pictures begins, and in which modules are looked for.
         more: further arguments of the audit.
 
     Raises:
@@ -88,7 +88,7 @@ def _listed(name: str, given: Any) -> list[Any]:
 
 def _function(name: str, folder: Path) -> Callable[..., Any]:
     """Import `package.module:function`, from the folder of the audit file or from what is installed. Raises ValueError."""
-    module, _, function = name.partition(":")
+    module, _, function = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not module or not function:
         raise ValueError(f"{name!r} names no function. Expected is package.module:function, for example model.py's make as model:make.")
     place = os.fspath(folder.resolve())
@@ -97,7 +97,9 @@ def _function(name: str, folder: Path) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise ValueError(f"{name} cannot be imported ({error}). Expected is package.module:function, beside the audit file.") from None
+        raise ValueError(
+            f"{name} cannot be imported ({error}). Expected is package.module:function, in this folder or installed."
+        ) from None
     if not callable(found):
         raise ValueError(f"{name} is no function; expected is one that returns what the audit needs when it is called.")
     return found  # type: ignore[no-any-return]

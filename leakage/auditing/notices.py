@@ -6,7 +6,6 @@ from torch import Tensor
 from leakage.api.reading import UpdateReading
 from leakage.engine.core import Observation
 from leakage.engine.logit_layer import last_layer
-from leakage.evaluation.metrics import label_overlap
 from leakage.spec.words import counted
 
 VANISHED = 1e-6  # length of an update as a fraction of the length of its weights, below which rounding hides what it says
@@ -49,17 +48,18 @@ def notices(seen: Observation, *, complete: bool) -> list[str]:
     return found
 
 
-def labels_sentence(read: UpdateReading, y: Tensor) -> str:
+def labels_sentence(read: UpdateReading, true: list[int]) -> str:
     """Describe the labels that the update reveals without an attack, and how many of them are right.
 
     Args:
         read: what the update says by itself.
-        y: the true classes (B,).
+        true: the true classes.
     """
     if read.labels is None:
         return f"Labels: not read from the update. {read.rule}"
-    right = round(label_overlap(torch.tensor(read.labels), y) * len(y))
-    return f"Labels: {right} of {counted(len(y), 'label')} read right from the update ({read.rule})."
+    right = sum(min(read.labels.count(label), true.count(label)) for label in set(true))
+    wrong = f", {len(read.labels) - right} wrong" if len(read.labels) > right else ""
+    return f"Labels: {right} of {counted(len(true), 'label')} read right from the update{wrong} ({read.rule})."
 
 
 def _length(tensors: dict[str, Tensor]) -> float:

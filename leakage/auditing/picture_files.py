@@ -18,7 +18,10 @@ DEEP = (
     "{} has 16 bits for each value, and an audit of a folder reads 8. Save it with 8 bits, or give the pictures as tensors in [0, 1]: "
     "leakage.audit(model, (x, y))."
 )
-OTHERS = " It has {}, which are not read: convert them to PNG, or give the pictures as tensors in [0, 1]: leakage.audit(model, (x, y))."
+OTHERS = (
+    " It has {} files, which an audit does not read. Convert them to PNG, or give the pictures as tensors in [0, 1]: "
+    "leakage.audit(model, (x, y))."
+)
 
 
 def find_pictures(folder: Path) -> tuple[list[tuple[Path, int | None]], tuple[str, ...]]:
@@ -35,15 +38,18 @@ def find_pictures(folder: Path) -> tuple[list[tuple[Path, int | None]], tuple[st
     entries = _entries(folder)
     classes = [entry for entry in entries if entry.is_dir()]
     listed: list[tuple[Path, int | None]] = [(path, number) for number, one in enumerate(classes) for path in _entries(one)]
-    listed = listed or [(path, None) for path in entries]
-    files = [(path, label) for path, label in listed if path.is_file() and path.suffix.lower() in KINDS]
+    files = _pictures(listed) or _pictures([(path, None) for path in entries])
     if not files:
-        strange = sorted({path.suffix.lower() for path, _ in listed} & set(UNREAD))
+        strange = sorted({path.suffix.lower() for path in [*entries, *(path for path, _ in listed)]} & set(UNREAD))
         raise ValueError(
             f"The folder {folder} has no pictures; expected are PNG, JPEG or WebP files, in the folder itself or in a subfolder for each "
             f"class.{OTHERS.format(', '.join(strange)) if strange else ''}"
         )
     return files, tuple(one.name for one in classes)
+
+
+def _pictures(listed: list[tuple[Path, int | None]]) -> list[tuple[Path, int | None]]:
+    return [(path, label) for path, label in listed if path.is_file() and path.suffix.lower() in KINDS]
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
-"""What protections would buy: the attack that showed most, on planted pictures, with and without several protections."""
+"""What protections would buy: the fastest attack that showed pictures, on planted pictures, with and without several protections."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,14 +14,16 @@ from leakage.api.model_errors import MODEL_ERRORS
 from leakage.api.outcome import Result
 from leakage.api.plugins import plugin
 from leakage.auditing.audit_arguments import AuditArguments
-from leakage.auditing.card import AuditCard, as_json
+from leakage.auditing.audit_attackers import AuditAttacker, attackers_of
+from leakage.auditing.card import as_json
 from leakage.auditing.finding import Finding
+from leakage.auditing.scenes import Scenes
 from leakage.data.images import gallery, read
 from leakage.engine.core import Defense
 from leakage.evaluation.pools import tensor
 from leakage.spec.words import INAPPLICABLE, format_value
 
-SAME = ("protocol", "aggregation", "server", "normalization", "batch_norm", "loss", "seed")  # arguments of the audit that stay
+SAME = ("defenses", "protocol", "aggregation", "server", "normalization", "batch_norm", "loss", "seed")  # arguments of the audit that stay
 SIDE = 256  # pixels at which the planted picture is read, before it is resized
 TRIED: tuple[Defense, ...] = tuple(
     plugin(name, **fields)
@@ -38,10 +40,10 @@ TRIED: tuple[Defense, ...] = tuple(
 
 @dataclass(frozen=True)
 class ProtectionEffect:
-    """What the attack that showed most shows of planted pictures behind a protection, by its best attacker."""
+    """What an attack shows of planted pictures behind a protection, by its best attacker."""
 
     title: str
-    """The protection with its fields; "no protection more" for the client as it is."""
+    """The protection with its fields; "the client as it is" for the client as it is."""
     attacker: str
     """The attacker that showed most: naive or adaptive."""
     word: str
@@ -61,30 +63,45 @@ def planted(count: int, shape: tuple[int, int, int]) -> Tensor:
     return pictures.repeat(1, -(-shape[0] // pictures.shape[1]), 1, 1)[:, : shape[0]]
 
 
-def effects(arguments: AuditArguments, best: Finding, card: AuditCard, until: float) -> Iterator[ProtectionEffect]:
-    """Yield what the attack `best` shows of planted pictures behind each protection, as long as there is time.
+def fastest(findings: Sequence[Finding]) -> Finding | None:
+    """Return the finding of the fastest attack that showed pictures, else of the attack that showed most; None if none came to an answer.
+
+    Args:
+        findings: of an audit, the worst first.
+    """
+    leaking = [finding for finding in findings if finding.leaks]
+    if leaking:
+        return min(leaking, key=lambda finding: (len(finding.pictures), finding.seconds))
+    return findings[0] if findings and findings[0].tried else None
+
+
+def effects(arguments: AuditArguments, best: Finding, scenes: Scenes, until: float) -> Iterator[ProtectionEffect]:
+    """Yield what the attack of `best` shows of planted pictures behind each protection, as long as there is time.
 
     Args:
         arguments: of the audit; its protections stay, and each protection is added behind them.
-        best: the finding that showed most.
-        card: of the audit.
+        best: a finding of that attack.
+        scenes: of the audit.
         until: the time (`time.perf_counter`) at which the audit should end.
     """
-    x = planted(len(best.pictures), card.image_shape)
-    y = torch.arange(len(x)) % card.num_classes
+    client, several = scenes.client(best.pictures), scenes.client(best.pictures).y.dim() == 2
+    x = planted(len(client.x), (client.x.shape[1], client.x.shape[2], client.x.shape[3])).to(client.x)
+    y = torch.arange(len(x), device=x.device) % client.num_classes
     for added in ((), *((defense,) for defense in TRIED)):
-        if time.perf_counter() + 2 * best.seconds > until:
+        changed = replace(arguments, defenses=[*arguments.defenses, *added], threat_model=replace(arguments.threat, strategy=""), checks=())
+        attackers = attackers_of(changed)
+        if time.perf_counter() + len(attackers) * best.seconds > until:
             return
-        results = [_attacked(arguments, best, (x, y), added, adaptive=adaptive) for adaptive in ((True, False) if added else (True,))]
-        known = [(result, name) for result, name in zip(results, ("adaptive", "naive"), strict=False) if result and result.scores]
-        title = ", ".join(map(protection_title, added)) or "no protection more"
+        batch = (x, F.one_hot(y, client.num_classes).to(x) if several else y)
+        results = [(_attacked(changed, best, batch, attacker), attacker.title) for attacker in attackers]
+        known = [(result, title) for result, title in results if result and result.scores]
+        name = ", ".join(map(protection_title, added)) or "the client as it is"
         if not known:
-            yield ProtectionEffect(title, "", INAPPLICABLE, None, None)
+            yield ProtectionEffect(name, "", INAPPLICABLE, None, None)
             continue
-        result, name = max(known, key=lambda pair: pair[0].scores["psnr"])
+        result, title = max(known, key=lambda pair: pair[0].scores["psnr"])
         assert result.verdict
-        grey = result.baselines["grey"]["psnr"]
-        yield ProtectionEffect(title, name if added else "", result.verdict["word"], result.scores["psnr"], grey)
+        yield ProtectionEffect(name, title, result.verdict["word"], result.scores["psnr"], result.baselines["grey"]["psnr"])
 
 
 def protection_title(defense: Defense) -> str:
@@ -93,23 +110,12 @@ def protection_title(defense: Defense) -> str:
     return f"{defense.short or defense.title} ({', '.join(f'{name} {format_value(value)}' for name, value in fields.items())})"
 
 
-def _attacked(
-    arguments: AuditArguments, best: Finding, batch: tuple[Tensor, Tensor], added: tuple[Defense, ...], *, adaptive: bool
-) -> Result | None:
-    """Attack planted pictures behind more protections; None where the protections do not fit this client."""
-    parameter = next(arguments.model.parameters())
-    labels = arguments.threat.labels or "labels known" in best.attacker
+def _attacked(arguments: AuditArguments, best: Finding, batch: tuple[Tensor, Tensor], attacker: AuditAttacker) -> Result | None:
+    """Attack planted pictures behind the protections of a client; None where these do not fit it."""
+    threat = attacker.with_labels.threat if "labels known" in best.attacker else attacker.threat
     same = {name: getattr(arguments, name) for name in SAME}
     try:
-        chosen = AttackArguments(
-            arguments.model,
-            batch[0].to(parameter),
-            batch[1].to(parameter.device),
-            attack=plugin(best.attack, **best.fields),
-            defenses=[*arguments.defenses, *added],
-            threat_model=replace(arguments.threat, adaptive=adaptive, strategy="", labels=labels),
-            **same,
-        )
+        chosen = AttackArguments(arguments.model, *batch, attack=plugin(best.attack, **best.fields), threat_model=threat, **same)
         return attack_run(chosen).result
     except MODEL_ERRORS:
         return None

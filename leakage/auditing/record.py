@@ -1,4 +1,4 @@
-"""The JSON of an audit, audit.json: what was found, under which settings, and what repeats it. It holds no pictures."""
+"""The JSON of an audit, audit.json: what was found, under which settings, and what repeats it. It holds no pictures, but a hash of each."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ from leakage.auditing.finding import Finding
 from leakage.auditing.sample import Sample
 
 FORMAT = 1
-NO_RECORD = "{} is no record of an audit ({}). Expected is the audit.json of an earlier audit."
+NO_RECORD = "{} is no record of an audit that can be repeated here ({}). Expected is the audit.json of an earlier audit, and its arguments."
 
 
 def audit_as_json(audit: Outcome) -> dict[str, Any]:
@@ -57,12 +57,13 @@ def settings_of(arguments: AuditArguments, card: AuditCard, named: Mapping[str, 
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def recorded_attempts(path: Path, attackers: list[AuditAttacker]) -> list[Attempt]:
+def recorded_attempts(path: Path, attackers: list[AuditAttacker], count: int) -> list[Attempt]:
     """Return the attempts of a recorded audit that came to an answer, with the fields that they had.
 
     Args:
         path: the record, audit.json.
         attackers: the attackers of the audit that repeats it.
+        count: the number of its pictures.
 
     Raises:
         OSError: the file cannot be read.
@@ -74,6 +75,10 @@ def recorded_attempts(path: Path, attackers: list[AuditAttacker]) -> list[Attemp
         if raw["format"] != FORMAT:
             raise ValueError(f"its format is {raw['format']!r}, and this version reads {FORMAT}")
         answered = [finding for finding in raw["findings"] if finding["ending"] == "answer"]
+        if strange := [each["attacker"] for each in answered if each["attacker"] not in known]:
+            raise ValueError(f"it has the attacker {strange[0]!r}, which the arguments of this audit do not give")
+        if any(int(place) not in range(count) for each in answered for place in each["pictures"]):
+            raise ValueError(f"it is about more pictures than the {count} that were given")
         return [
             Attempt(plugin(each["attack"], **each["fields"]), known[each["attacker"]], tuple(map(int, each["pictures"])))
             for each in answered
@@ -87,11 +92,26 @@ def _finding_as_json(finding: Finding) -> dict[str, Any]:
 
 
 def _sample_as_json(sample: Sample) -> dict[str, Any]:
-    """Describe a sample by what shows no picture: how many there are, their classes, and a hash of each."""
+    """Describe a sample by what shows no picture: how many there are, and a hash of each."""
     return {
         "count": len(sample.x),
         "shape": tuple(sample.x.shape[1:]),
         "origin": sample.origin,
-        "classes": sample.classes,
-        "sha256": [hashlib.sha256(picture.cpu().contiguous().numpy().tobytes()).hexdigest() for picture in sample.x],
+        "sha256": _hashes(sample),
     }
+
+
+def differences(path: Path, card: AuditCard, sample: Sample) -> list[str]:
+    """Return sentences on what differs from a recorded audit, so that its digits will differ."""
+    raw = json.loads(path.read_text())
+    found = {
+        "The weights are not those": raw["card"]["weights"] != card.weights,
+        "The pictures are not those": raw["sample"]["sha256"] != _hashes(sample),
+        "The number of threads is not that": raw["card"]["threads"] != card.threads,
+        "The versions are not those": raw["card"]["versions"] != card.versions,
+    }
+    return [f"{what} of the audit that is repeated." for what, differs in found.items() if differs]
+
+
+def _hashes(sample: Sample) -> list[str]:
+    return [hashlib.sha256(picture.cpu().contiguous().numpy().tobytes()).hexdigest() for picture in sample.x]

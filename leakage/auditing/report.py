@@ -14,19 +14,37 @@ from torch import Tensor
 
 from leakage.auditing.audit_outcome import Outcome
 from leakage.auditing.finding import Finding
+from leakage.auditing.protection_effects import fastest
 from leakage.frontend.markup import render
 from leakage.spec.conclusion import UNPUBLISHED
-from leakage.spec.words import INAPPLICABLE, STATISTICS, counted
+from leakage.spec.words import INAPPLICABLE, NOT_SHOWN, PARTLY, RECOGNIZABLE, REFUSED, SINGLED_OUT, STATISTICS, counted
 
 STYLE = Path(__file__).with_name("report.css")
-WORST = 6  # pairs of pictures that are shown
+SHOWN = 8  # pairs of pictures that are shown
+LEGEND = (
+    (RECOGNIZABLE, "Somebody who looks at the guess recognizes the picture. This is a leak."),
+    (
+        SINGLED_OUT,
+        "By eye there may be little to see. But out of 100 pictures, the guess picks the private one. This is a leak too.",
+    ),
+    (PARTLY, "Shapes and colours are shown. Somebody who knows the picture may recognize it."),
+    (NOT_SHOWN, "This attack, with this effort, showed nothing that luck does not explain. Another attack may show more."),
+    (INAPPLICABLE, "The attack cannot work on this model, or on this number of pictures. It was not tried, so it says nothing."),
+    (
+        "dB (PSNR)",
+        "How near a guess is to its picture: more is nearer, 100 is an exact copy. A grey picture is a guess without knowledge.",
+    ),
+    ("label", "The class that the network learns for a picture, such as a diagnosis."),
+)
+REPEAT_COMMAND = "gradient-leakage audit audit.json --out repeated"
+REPEAT_CALL = 'leakage.audit(model, data, ..., repeat="audit.json")  # with the arguments of the first call'
 PRIVATE = "This report contains private pictures. The edition without pictures is for passing on."
 LIMITS = (
     UNPUBLISHED,
-    "Servers that change the model, leave clients out of a sum, or watch many rounds, unless the table says so. A server that changes the "
-    "model may read pictures off exactly.",
-    "Other pictures, other rounds of training, more time. An untrained model often gives more away than a trained one, and a wide one more "
-    "than a narrow one.",
+    "Servers that leave clients out of a sum, or watch many rounds; and, unless “What was audited” says so, servers that change the model. "
+    "A server that changes the model may read pictures off exactly.",
+    "Other pictures, other rounds of training, more time. What an update gives away changes while the model is trained: audit the model of "
+    "several rounds.",
 )
 DPIA = (  # Art. 35(7) GDPR: heading, what this report contributes
     (
@@ -73,7 +91,11 @@ def report_page(audit: Outcome, *, pictures: bool, dpia: bool) -> str:
         knows=knowledge(audit),
         sizes=[counted(size, "picture") for size in sizes],
         lines=_lines(audit, sizes),
-        worst=_worst(audit, pictures=pictures),
+        named=any(finding.attacker for finding in audit.findings),
+        effect_attack=attack.title_with_attacker if (attack := fastest(audit.findings)) else "",
+        repeat=REPEAT_COMMAND if "model" in audit.settings else REPEAT_CALL,
+        best_shown=_best_shown(audit, pictures=pictures),
+        legend=LEGEND,
         limits=LIMITS,
         dpia=[(heading, text.format(added)) for (heading, text), added in zip(DPIA, TO_ADD, strict=True)] if dpia else [],
         made=time.strftime("%Y-%m-%d %H:%M", time.gmtime()),
@@ -84,18 +106,24 @@ def answers(audit: Outcome) -> list[tuple[str, str]]:
     """Return what a reader who does not program asks, with the answers: what, of whom, by whom, at what effort, what to do."""
     best = audit.findings[0] if audit.findings else None
     shown = best is not None and best.tried
+    nothing = audit.headline if audit.word == REFUSED else "Nothing is known: no attack came to an answer."
     by = f"{best.title_with_attacker}, from an update of {counted(len(best.pictures), 'picture')}" if best and shown else "No attack"
     compared = f"{max(best.psnr):.1f} dB; a grey picture reaches {best.grey:.1f} dB" if best and best.psnr and best.grey is not None else ""
-    found = f"{len(audit.tried)} of {counted(len(audit.findings), 'attempt')} came to an answer"
     return [
-        ("What was seen", audit.conclusion.seen if shown else "Nothing is known: no attack came to an answer."),
-        ("Of whom", audit.sample.origin),
+        ("What was seen", audit.conclusion.seen if shown else nothing),
+        ("Which pictures were attacked", audit.sample.origin),
         ("By whom", "The people running the server: they have the update, and the model that the client received."),
         ("By which attack", f"{by}{f'; at best {compared}' if compared else ''}."),
-        ("At what effort", f"{found}, in {_duration(audit.seconds)} on this machine."),
-        ("What it means", audit.conclusion.meaning),
+        ("At what effort", f"{_efforts(audit)} It took {_duration(audit.seconds)} on one machine."),
         ("To decide", audit.decision),
     ]
+
+
+def _efforts(audit: Outcome) -> str:
+    """Describe how many attempts came to an answer, and how many did not, by the reason."""
+    words = [finding.word for finding in audit.findings if not finding.tried]
+    others = "".join(f"; {words.count(word)} more: {word}" for word in dict.fromkeys(words))
+    return f"{counted(len(audit.tried), 'attempt')} came to an answer{others}."
 
 
 def knowledge(audit: Outcome) -> list[tuple[str, str]]:
@@ -110,7 +138,7 @@ def knowledge(audit: Outcome) -> list[tuple[str, str]]:
         ("The labels", "granted" if audit.card.labels else labels),
         ("The protections", "known to the adaptive attacker, unknown to the naive one" if protected else "there are none"),
         ("BatchNorm's statistics", STATISTICS[audit.card.statistics].sentence),
-        ("Other pictures of these people", "no"),
+        ("Other pictures", audit.card.helpers),
     ]
 
 
@@ -119,25 +147,25 @@ def _lines(audit: Outcome, sizes: Sequence[int]) -> list[_Line]:
     best: dict[tuple[str, str], dict[int, Finding]] = {}
     for finding in audit.findings:  # the worst come first
         best.setdefault((finding.title, finding.attacker), {}).setdefault(len(finding.pictures), finding)
-    return [_Line(title, attacker or "any", tuple(_cell(found.get(size)) for size in sizes)) for (title, attacker), found in best.items()]
+    return [_Line(title, attacker or "–", tuple(_cell(found.get(size)) for size in sizes)) for (title, attacker), found in best.items()]
 
 
 def _cell(finding: Finding | None) -> str:
     if finding is None:
         return "–"
-    if finding.word == INAPPLICABLE or not finding.psnr:
+    if not finding.psnr:
         return finding.word
     return f"{finding.word}, {max(finding.psnr):.1f} dB"
 
 
-def _worst(audit: Outcome, *, pictures: bool) -> list[dict[str, str]]:
+def _best_shown(audit: Outcome, *, pictures: bool) -> list[dict[str, str]]:
     """Return the pictures that were shown best, each once: its name, words, and with `pictures` the private one and the guess."""
     shown: dict[int, tuple[float, Finding, int]] = {}
     for finding in audit.findings:
         for place, number in enumerate(finding.pictures):
             if finding.psnr and (number not in shown or finding.psnr[place] > shown[number][0]):
                 shown[number] = (finding.psnr[place], finding, place)
-    chosen = sorted(shown.items(), key=lambda item: -item[1][0])[:WORST]
+    chosen = sorted(shown.items(), key=lambda item: -item[1][0])[:SHOWN]
     rows = []
     for number, (psnr, finding, place) in chosen:
         words = f"{finding.each[place]}, {psnr:.1f} dB, by {finding.title_with_attacker}"

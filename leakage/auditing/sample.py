@@ -76,6 +76,8 @@ def draw_sample(data: object, count: int, *, seed: int, normalized: Constants | 
         TypeError, ValueError: with a sentence that says what was wrong, what is expected, and what to do.
     """
     items = _items(data, count, seed, image_shape)
+    if not items.pairs:
+        raise ValueError("The data hold no picture. Give at least one, with its label.")
     pictures = [_picture(picture, name) for (picture, _), name in zip(items.pairs, items.names, strict=True)]
     shapes = sorted({tuple(picture.shape) for picture in pictures})
     if len(shapes) > 1:
@@ -110,11 +112,11 @@ def _items(data: object, count: int, seed: int, image_shape: Shape | None) -> _I
     if isinstance(data, torch.utils.data.DataLoader):
         pairs = list(islice(_singles(data), count))
         return _Items(pairs, tuple(map(str, range(len(pairs)))), f"The first {counted(len(pairs), 'picture')} of a DataLoader.")
-    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, Mapping | tuple | list):
-        return _drawn(data.__getitem__, len(data), count, seed, tuple(map(str, getattr(data, "classes", ()))))
     if isinstance(data, torch.utils.data.IterableDataset):
         pairs = [_pair(item) for item in islice(data, count)]
         return _Items(pairs, tuple(map(str, range(len(pairs)))), f"The first {counted(len(pairs), 'picture')} of a data set.")
+    if hasattr(data, "__getitem__") and hasattr(data, "__len__") and not isinstance(data, Mapping | tuple | list):
+        return _drawn(data.__getitem__, len(data), count, seed, tuple(map(str, getattr(data, "classes", ()))))
     raise TypeError(EXPECTED.format(type(data).__name__))
 
 
@@ -160,7 +162,9 @@ def _pair(item: Any) -> tuple[Any, Any]:
 def _picture(given: Any, name: str) -> Tensor:
     """Return a picture as a tensor (C, H, W) of floats; bytes become numbers from 0 to 1. Raises TypeError."""
     if isinstance(given, Image.Image):
-        given = np.array(given if given.mode in ("L", "RGB") else given.convert("RGB"))
+        if given.mode[0] in "IF":
+            raise TypeError(f"Picture {name} has more than 8 bits for each value. Give it as a tensor (C, H, W) of floats in [0, 1].")
+        given = np.array(given.convert("L" if given.mode in ("1", "L", "LA") else "RGB"))
         given = given[..., None] if given.ndim == 2 else given
     if isinstance(given, np.ndarray) and given.ndim == 3:
         given = torch.from_numpy(np.array(given)).permute(2, 0, 1)

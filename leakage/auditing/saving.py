@@ -23,7 +23,7 @@ class Audit(Outcome):
         notices: what the model and its update say before any attack, as sentences
         card: the model, what the client does, and on what the digits depend
         settings: the settings as an audit file has them (docs/audit.md)
-        effects: what the attack that showed most shows of planted pictures behind several protections
+        effects: what the fastest attack that showed pictures shows of planted pictures behind several protections
         seconds: the time that the audit took
 
     Example:
@@ -38,7 +38,8 @@ class Audit(Outcome):
     def save(self, folder: str | Path, *, dpia: bool = False) -> None:
         """Write the report: a page with the private pictures, a page without them to pass on, and audit.json, which repeats the audit.
 
-        The page with pictures can be read by its owner alone (mode 0600). The pages are one file each, which loads nothing.
+        The page with pictures and the record, which has a hash of each picture, can be read by their owner alone (mode 0600). Each page is
+        one file, which loads nothing.
 
         Args:
             folder: where the files are written; it is made if it does not exist.
@@ -54,9 +55,13 @@ class Audit(Outcome):
 
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        private = os.open(place / PRIVATE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(private, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)  # the file may have been there, with other rights
-            file.write(report_page(self, pictures=True, dpia=dpia))
+        _write_private(place / PRIVATE, report_page(self, pictures=True, dpia=dpia))
         (place / PUBLIC).write_text(report_page(self, pictures=False, dpia=dpia), encoding="utf-8")
-        (place / RECORD).write_text(json.dumps(audit_as_json(self), indent=2) + "\n")
+        _write_private(place / RECORD, json.dumps(audit_as_json(self), indent=2) + "\n")
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone may read; a file that was there gets these rights too."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        path.chmod(0o600)
+        file.write(text)

@@ -61,12 +61,15 @@ class Scenes:
             image_shape=arguments.image_shape,
         )
         drawn = replace(drawn, x=drawn.x.to(device))
-        labels = torch.zeros(1, dtype=torch.long) if drawn.y is None else drawn.y[:1]
-        self._first = PreparedClient(*prepare_batch(arguments, arguments.model, drawn.x[:1], labels.to(device)))
+        self._members = arguments.federation.aggregation.members
+        x = drawn.x[: self._members]
+        labels = torch.zeros(len(x), dtype=torch.long) if drawn.y is None else drawn.y[: len(x)]
+        self._first = PreparedClient(*prepare_batch(arguments, arguments.model, x, labels.to(device)))
         self.sample = self._labelled(drawn)
         if not self.groups():
             sizes, given = ", ".join(map(str, arguments.batch_sizes)), counted(len(drawn.x), "picture")
-            raise ValueError(f"None of the batch sizes {sizes} can be made of {given}. Give more pictures, or smaller batch_sizes.")
+            shared = f" and shared evenly by {self._members} clients" if self._members > 1 else ""
+            raise ValueError(f"None of the batch sizes {sizes} can be made of {given}{shared}. Give more pictures, or other batch_sizes.")
         self.client = lru_cache(maxsize=KEPT)(self._client)
         self.baselines = cache(self._baselines)
         self._scenes: Recent[PreparedAttack] = Recent(KEPT, lambda _: 1)
@@ -74,8 +77,8 @@ class Scenes:
     def groups(self) -> list[Group]:
         """Return the groups of pictures in the order in which they are attacked: one of each size, then others of one picture."""
         count, sizes = len(self.sample.x), sorted(set(self.arguments.batch_sizes))
-        first = [tuple(range(size)) for size in sizes if size <= count]
-        others = [(index,) for index in range(1, min(SINGLES, count))] if 1 in sizes else []
+        first = [tuple(range(size)) for size in sizes if size <= count and size % self._members == 0]
+        others = [(index,) for index in range(1, min(SINGLES, count))] if (0,) in first else []
         return first + others
 
     def scene(self, group: Group, attacker: AuditAttacker, attack: Attack) -> PreparedAttack:
@@ -97,7 +100,7 @@ class Scenes:
 
     def _client(self, group: Group) -> PreparedClient:
         x, y = self.sample.part(group)
-        if group == (0,):
+        if group == tuple(range(len(self._first.x))):
             return replace(self._first, y=y.to(self._first.y.dtype))
         return PreparedClient(*prepare_batch(self.arguments, self.arguments.model, x, y))
 

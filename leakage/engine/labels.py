@@ -18,8 +18,9 @@ from leakage.engine.label_counts import likeliest
 from leakage.engine.label_disturbance import intact
 from leakage.engine.label_probes import Head, Predictions, head, predict
 from leakage.engine.label_rehearsal import rehearsed
+from leakage.engine.label_signs import SIGNS, labels_by_signs
 from leakage.engine.logit_layer import logit_layer
-from leakage.engine.losses import derivatives_by_class, loss_of
+from leakage.engine.losses import CustomLoss, client_loss, derivatives_by_class, loss_of
 from leakage.networks.k_curve import Loss
 
 RULE_TITLES = {  # rule -> how the page names it for a batch
@@ -42,7 +43,7 @@ class Recovered:
     """The labels that a rule found.
 
     Args:
-        labels: int64 (B,), sorted
+        labels: int64 (B,), sorted; or, where a picture may have several labels, numbers 0 and 1 (1, K)
         rule: name of the rule, for the page
         certainty: the fraction, 0 to 1, that the attacker expects to be right (`single`, `certainty_of`); None where unknown
     """
@@ -91,7 +92,8 @@ def recover(seen: Observation, rule: str = "best") -> Recovered:
         rule: one of RULES; RULE_TITLES describes each.
 
     Raises:
-        ValueError: `rule` is not in RULES, the loss is a CustomLoss, or no layer's gradient depends on labels.
+        ValueError: `rule` is not in RULES.
+        UnreadableLabelsError: a ValueError; the loss is a CustomLoss that shows no labels, or no layer's gradient depends on labels.
     """
     return recover_by(seen, (rule,))[rule]
 
@@ -101,7 +103,10 @@ def recover_by(seen: Observation, rules: Sequence[str]) -> dict[str, Recovered]:
     for rule in rules:
         if rule not in RULES:
             raise ValueError(f"The rule for labels must be one of {', '.join(RULES)}; got {rule!r}. Choose one of them.")
-    loss = loss_of(seen.model)  # raises ValueError for a custom loss
+    custom = client_loss(seen.model)
+    if isinstance(custom, CustomLoss) and custom.shows_labels:
+        return dict.fromkeys(rules, Recovered(labels_by_signs(seen, custom), SIGNS))
+    loss = loss_of(seen.model)  # raises UnreadableLabelsError for another custom loss
     last, plain, size = head(seen), logit_layer(seen).plain, seen.batch.size
     if size == 1 and last.bias is None and seen.batch.num_classes == 2:
         return dict.fromkeys(rules, one_output(last.weight_gradient[1]))

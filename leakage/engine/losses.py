@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from leakage.engine.chain import TwoClasses
+from leakage.engine.inapplicable import UnreadableLabelsError
 from leakage.networks.k_curve import Loss
 
 OF_MARGIN: dict[Loss, Callable[[Tensor], Tensor]] = {  # of mu = +-z
@@ -24,10 +25,12 @@ class CustomLoss:
     Args:
         function: (logits (B, K), labels (B,) or (B, K)) -> a scalar
         title: its name where assumptions are printed
+        shows_labels: whether, for labels of 0 and 1 (B, K), dL/dz is negative exactly where the label is 1, as of binary cross-entropy
     """
 
     function: Callable[[Tensor, Tensor], Tensor]
     title: str
+    shows_labels: bool = False
 
 
 UNREAD = (
@@ -49,10 +52,10 @@ def client_loss(model: nn.Module) -> Loss | CustomLoss:
 
 
 def loss_of(model: nn.Module) -> Loss:
-    """Return the loss of a model for code that needs its formula. Raises ValueError for a CustomLoss."""
+    """Return the loss of a model for code that needs its formula. Raises UnreadableLabelsError for a CustomLoss."""
     loss = client_loss(model)
     if isinstance(loss, CustomLoss):
-        raise ValueError(UNREAD.format(loss.title))
+        raise UnreadableLabelsError(UNREAD.format(loss.title))
     return loss
 
 

@@ -11,6 +11,7 @@ from small_problems import smooth
 from torch import Tensor, nn
 
 import leakage
+from leakage.api.arguments import ClientArguments
 from leakage.auditing import Audit, Finding
 from leakage.auditing.audit_attackers import attackers_of, attacks, searches
 from leakage.auditing.audit_outcome import NOTHING_SHOWN, UNKNOWN, sorted_findings
@@ -44,6 +45,7 @@ CARD = AuditCard(
     client="A client.",
     labels=False,
     statistics="none",
+    helpers="none",
     seed=1,
     threads=1,
     versions={},
@@ -141,7 +143,8 @@ def test_findings_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def titles(*defenses: Any, protocol: Any = None, threat: ThreatModel | None = None) -> list[str]:
-    return [one.title for one in attackers_of(Federation.of(protocol or FedSGD(), defenses, threat or ThreatModel(), seed=1))]
+    arguments = ClientArguments(defenses=defenses, protocol=protocol or FedSGD(), threat_model=threat)
+    return [one.title for one in attackers_of(arguments)]
 
 
 def test_the_naive_attacker_is_tried_where_it_differs_from_the_adaptive_one() -> None:

@@ -88,12 +88,12 @@ def test_both_pages_load_nothing_and_have_no_script(folder: Path) -> None:
         assert "http" not in page
 
 
-def test_the_page_answers_what_was_seen_of_whom_by_whom_at_what_effort_and_what_to_do(audit: Audit, folder: Path) -> None:
+def test_the_page_answers_what_was_seen_of_which_pictures_by_whom_at_what_effort_and_what_to_do(audit: Audit, folder: Path) -> None:
     page = (folder / PUBLIC).read_text()
     assert audit.word == LEAK
     for text in (
         "What was seen",
-        "Of whom",
+        "Which pictures were attacked",
         "By whom",
         "At what effort",
         "To decide",
@@ -106,7 +106,7 @@ def test_the_page_answers_what_was_seen_of_whom_by_whom_at_what_effort_and_what_
     assert audit.card.weights in page
     assert all(effect.title in page for effect in audit.effects)
     assert len(audit.effects) >= 2  # as many as the time allows
-    assert audit.effects[0].title == "no protection more"
+    assert audit.effects[0].title == "the client as it is"
     assert "safe" not in page.lower().replace("about safety", "")
 
 

@@ -148,7 +148,7 @@ def deep_png() -> bytes:
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("a.dcm", bytes(128) + b"DICM", r"has no pictures.*It has \.dcm, which are not read"),
+        ("a.dcm", bytes(128) + b"DICM", r"has no pictures.*It has \.dcm files, which an audit does not read"),
         ("a.png", bytes(128) + b"DICM" + bytes(99), "a.png is a DICOM file; expected is a PNG, JPEG or WebP picture"),
         ("a.png", deep_png(), "a.png has 16 bits for each value"),
         ("a.png", b"\x89PNG\r\n\x1a\n" + bytes(30), "a.png is no picture that can be read"),
