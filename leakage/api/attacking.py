@@ -48,7 +48,8 @@ def attack(arguments: AttackArguments) -> Result:  # noqa: D417  (its parameters
             "auto": "eval" for pictures; for an update alone a short search tries both and keeps the better one (the Result's `fit`).
             Dropout is off in each case.
         loss: what the client minimizes, any function (logits (B, K), y) -> scalar; by default the mean cross-entropy. The attacker
-            knows it. Labels are read from the update for cross-entropy only; for another loss grant the labels, or use `dlg`.
+            knows it. Labels are read from the update for cross-entropy, and of one picture for binary cross-entropy, where it may have
+            several; for another loss grant the labels, or use `dlg`.
         seed: of all random numbers.
         attack: how the attacker reconstructs the pictures; None: by what `server` has built in, or by a search ("inverting_gradients").
         update: what a client sent, as `protocol` sends it: tensors or arrays, by parameter name or in the order of

@@ -16,6 +16,9 @@ from leakage.engine.discrepancy import Goal, floors_of, goal_of
 from leakage.engine.labels import rule_field
 from leakage.engine.matching import DISTANCES, LAYERS, STARTS, WEIGHTS, Smoothness, importance, start
 
+COARSE_FIRST = "coarse first"  # a schedule
+COARSE = 0.5  # the fraction of the steps, from the first on, in which its pictures have half the sides
+
 
 @dataclass(frozen=True, kw_only=True)
 class InvertingGradients(Attack):
@@ -30,7 +33,7 @@ class InvertingGradients(Attack):
     one by one.
     Unlike the paper: the default TV weight is 0.001. The paper's section 5 names 0.01 as usual, its appendix names a weight for each table,
     and 0.1 is the default of its code, which also takes no signs by default. On LeNet 0.001 scores about 9 dB more than 0.1, and 4 more
-    than 0.01 (benchmarks/published/inverting_gradients_lenet.py). With `coarse`, the first steps move pictures of half the size
+    than 0.01 (benchmarks/published/inverting_gradients_lenet.py). Coarse first, half of the steps move pictures of half the size
     (docs/decisions/0022-half-the-size-first.md). On ResNet18, which has ReLU, L-BFGS added nothing.
     Source: Geiping et al. 2020, equations 4 and 6, section 5; soft sign, cosine schedule and tiles follow the package breaching.
     """
@@ -56,7 +59,7 @@ class InvertingGradients(Attack):
         "paper, local steps (section 6)": {"steps": 4800, "step_size": 1, "tv_weight": 0.000001},
         "breaching (soft sign, cosine schedule, tiles)": {"soft": True, "schedule": "cosine", "start": "tiles", "keep_best": True},
         "quick look": {"steps": 1000},
-        "fast (first at half the size)": {"steps": 375, "tv_weight": 0.0001, "coarse": 0.5},
+        "fast (first at half the size)": {"steps": 375, "tv_weight": 0.0001, "schedule": COARSE_FIRST},
         "fast on smooth networks such as LeNet (then L-BFGS)": {"steps": 375, "tv_weight": 0.0001, "polish": 40},
     }
 
@@ -69,12 +72,14 @@ class InvertingGradients(Attack):
     clamped: bool = flag(True, "Keep every pixel between black and white.")
     keep_best: bool = flag(False, "Answer with the best picture on the way, instead of the last one.")
     median: bool = flag(False, "Smooth away single odd pixels every 500 steps (median of 3 x 3).")
-    schedule: str = choice("steps", SCHEDULES, "How the step size falls: tenfold three times, along a cosine, or not at all.")
+    schedule: str = choice(
+        "steps",
+        (*SCHEDULES, COARSE_FIRST),
+        "How the step size falls: tenfold three times, along a cosine, or not at all. Coarse first: tenfold three times; the first half "
+        "of the steps moves pictures of half the height and width, which are enlarged smoothly.",
+    )
     start: str = choice("normal", STARTS, "What the search starts from: noise, even noise, plain grey, or a small tile of noise, repeated.")
     combine: str = choice("closest", COMBINE, "What to make of several starts: the closest one, or the mean or median of every pixel.")
-    coarse: float = param(
-        0, 0, 0.9, "Fraction of the steps, from the first on, in which the picture has half the height and width, and is enlarged smoothly."
-    )
     distance: str = choice("cosine", DISTANCES, "How two gradients are compared.")
     layers: str = choice("all", LAYERS, "Which tensors of the gradient are compared.")
     layer_weights: str = choice("equal", WEIGHTS, "Whether early layers count more than late ones.")
@@ -120,14 +125,14 @@ class InvertingGradients(Attack):
         return Descent(
             steps=self.steps,
             step_size=self.step_size,
-            schedule=self.schedule,
+            schedule="steps" if self.schedule == COARSE_FIRST else self.schedule,
             signed=self.signed,
             soft=self.soft,
             clamped=self.clamped,
             keep_best=self.keep_best,
             median=self.median,
             combine=self.combine,
-            coarse=self.coarse,
+            coarse=COARSE if self.schedule == COARSE_FIRST else 0.0,
             floor=floor,
         )
 

@@ -83,8 +83,8 @@ class PositionEmbedding(Attack):
 
     title = "Solve the position embedding (after APRIL)"
     short = "Position embedding"
-    plain = "Solves one system of equations for all patches of a picture, which a vision transformer's position embedding gives away."
-    hint = "Needs a vision transformer of your own (leakage.attack) and one picture in the update: the picture follows exactly."
+    plain = "Solves one system of equations for the patches of a picture, which a vision transformer's position embedding gives away."
+    hint = "Needs a vision transformer of your own (leakage.attack), and one picture in the update: the solution is the picture."
     way = "Solve for the patches of the picture: no search."
     loss_name = "squared relative gradient distance"
     ends_without = "the position embedding or the patch embedding"
@@ -96,9 +96,9 @@ class PositionEmbedding(Attack):
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, self.label_rule)
         if seen.batch.size > 1:
             raise DoesNotApplyError(OF_ONE.format(seen.batch.size))
-        labels, note = labels_of(seen, self.label_rule)
         patches = _find_patches(seen)
         gradient = seen.as_gradient()
         embedding = received(gradient, f"{patches.layer}.weight")  # (D, C, k, k)

@@ -56,7 +56,7 @@ class Attempts:
     def __init__(self, scenes: Scenes, until: float, recorded: Sequence[Attempt] | None = None) -> None:
         self.scenes, self.until, self.recorded = scenes, until if recorded is None else math.inf, recorded
         federation = scenes.arguments.federation
-        self.attackers, self.attacks = attackers_of(scenes.arguments), attacks(federation)
+        self.attackers, self.attacks = attackers_of(scenes.arguments), attacks(federation, scenes.arguments.attacks)
         self.scoring = 0.0  # seconds that the longest scoring of an answer took
         self.shown: set[Group] = set()
 

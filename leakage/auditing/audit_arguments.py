@@ -9,6 +9,7 @@ from torch import nn
 
 from leakage.api.arguments import ClientArguments, Shape
 from leakage.auditing.finding import Finding
+from leakage.engine.core import Attack
 
 LONGEST = 24 * 60  # minutes
 MOST = 128  # pictures
@@ -34,6 +35,7 @@ class AuditArguments(ClientArguments):
     image_shape: Shape | None = None
     on_finding: Callable[[Finding], object] | None = None
     progress: bool = False
+    attacks: Sequence[str | Attack] | None = None
     protections: bool = True
     repeat: str | Path | None = None
 
@@ -41,6 +43,8 @@ class AuditArguments(ClientArguments):
         super().__post_init__()
         if not isinstance(self.minutes, int | float) or not math.isfinite(self.minutes) or not 0 < self.minutes <= LONGEST:
             raise ValueError(f"minutes must be above 0 and at most {LONGEST}; got {self.minutes!r}.")
+        if isinstance(self.attacks, str):
+            raise TypeError(f"attacks must be a list; got the word {self.attacks!r}. Write [{self.attacks!r}].")
         if isinstance(self.batch_sizes, int):
             raise TypeError(f"batch_sizes must be a list; got {self.batch_sizes!r}. Write [{self.batch_sizes!r}].")
         for name, value in (("pictures", self.pictures), *(("batch_sizes", size) for size in self.batch_sizes)):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leakage.api.arguments import USUAL, ClientArguments
+from leakage.api.plugins import chosen
 from leakage.engine.core import Attack
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids, load
@@ -55,8 +56,15 @@ def _used(arguments: ClientArguments, name: str, index: int) -> str:
     return replace(arguments, threat_model=threat).federation.protections[index].strategy.description
 
 
-def attacks(federation: Federation) -> list[Attack]:
-    """Return the strongest known attacks, each with its strongest fields: what reads the server, closed forms, then searches."""
+def attacks(federation: Federation, named: Sequence[str | Attack] | None = None) -> list[Attack]:
+    """Return the attacks of an audit: what reads the server, closed forms, then searches.
+
+    Args:
+        federation: of the audit.
+        named: attacks, or their ids; None: the strongest attacks that there are here, each with its strongest fields.
+    """
+    if named is not None:
+        return sorted((chosen("attack", attack) for attack in named), key=searches)
     reading = federation.server.reading if federation.server else ()
     tried = [cls(**cls.strongest) for cls in (load("attack", name) for name in ids("attack")) if cls.strongest is not None]
     tried = [load("attack", name)() for name in reading] + [attack for attack in tried if attack.id not in reading]

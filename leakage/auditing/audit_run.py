@@ -61,6 +61,7 @@ def audit(arguments: AuditArguments) -> Audit:  # noqa: D417  (its parameters ar
         image_shape: (C, H, W) to which pictures of a folder are cut and resized; None: they keep their size.
         on_finding: a function that is called with each Finding as soon as it is there.
         progress: whether tqdm draws a bar.
+        attacks: the attacks that are tried, by their ids or as `leakage.plugin` makes them; None: the strongest that there are here.
         protections: whether a fifth of the time is for the question what protections would buy: the fastest attack that showed pictures is
             tried on planted public pictures, behind several protections.
         repeat: the audit.json of an earlier audit, of which the attacks are repeated with the same fields, however long they take. On the

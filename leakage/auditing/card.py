@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.metadata
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from leakage import __version__
 from leakage.api.outcome import loss_words
 from leakage.auditing.audit_arguments import AuditArguments
 from leakage.auditing.scenes import PreparedClient
 from leakage.engine.federation import ThreatModel
+from leakage.engine.loading import PACKAGE
 from leakage.engine.plugin import Plugin, described
 from leakage.spec.words import BATCH_NORM, counted
 
@@ -106,7 +107,7 @@ def card_of(arguments: AuditArguments, client: PreparedClient) -> AuditCard:
         helpers=_helpers(federation.threat),
         seed=arguments.seed,
         threads=torch.get_num_threads(),
-        versions={"gradient-leakage-explorer": __version__} | {name: importlib.metadata.version(name) for name in PACKAGES},
+        versions={"gradient-leakage-explorer": _own_version()} | {name: importlib.metadata.version(name) for name in PACKAGES},
     )
 
 
@@ -117,6 +118,12 @@ def client_sentence(plugins: dict[str, list[Plugin]], clients: int) -> str:
     summed = f" The server sees the sum of {counted(clients, 'client')}." if clients > 1 else ""
     server = f" The server changes the model: {_named(plugins['server'])}." if plugins["server"] else ""
     return f"The client sends its update by {_named(plugins['protocol'])}{protected}.{checked}{summed}{server}"
+
+
+def _own_version() -> str:
+    """Return the version of this program, which the package states in its first file."""
+    match = re.search(r'^__version__ = "(.+)"$', (PACKAGE / "__init__.py").read_text(), re.MULTILINE)
+    return match[1] if match else "unknown"
 
 
 def _helpers(threat: ThreatModel) -> str:

@@ -13,7 +13,7 @@ from leakage.api.plugins import plugin
 from leakage.auditing.audit_arguments import PLAIN, AuditArguments
 
 PLUGINS = ("protocol", "aggregation", "server")  # each is an id, or a table with id and fields
-LISTS = ("defenses", "checks")
+LISTS = ("defenses", "checks", "attacks")
 NAMES = ("model", "data", "loss", "normalization", *PLUGINS, *LISTS, *PLAIN)
 LARGEST = 2**26  # bytes: a record has the curves of all searches
 

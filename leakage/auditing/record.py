@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from leakage.api.normalization import constants_of
-from leakage.api.plugins import plugin
+from leakage.api.plugins import chosen, plugin
 from leakage.auditing.attempts import Attempt
 from leakage.auditing.audit_arguments import PLAIN, AuditArguments
 from leakage.auditing.audit_attackers import AuditAttacker
 from leakage.auditing.audit_outcome import Outcome
-from leakage.auditing.card import AuditCard
+from leakage.auditing.card import AuditCard, as_json
 from leakage.auditing.finding import Finding
 from leakage.auditing.sample import Sample
 
@@ -52,6 +52,8 @@ def settings_of(arguments: AuditArguments, card: AuditCard, named: Mapping[str, 
     settings: dict[str, Any] = {**named, **{name: getattr(arguments, name) for name in PLAIN}}
     settings |= {kind: card.plugins[kind][0] for kind in ("protocol", "aggregation", "server") if card.plugins[kind]}
     settings |= {kind: card.plugins[kind] for kind in ("defenses", "checks")}
+    if arguments.attacks is not None:
+        settings["attacks"] = [as_json(chosen("attack", attack)) for attack in arguments.attacks]
     if arguments.normalization is not None:
         settings["normalization"] = [part.tolist() for part in constants_of(arguments.normalization, card.image_shape[0])]
     return {name: value for name, value in settings.items() if value is not None}

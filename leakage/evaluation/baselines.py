@@ -87,7 +87,7 @@ def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual
         "mse": metrics.mse(guess, truth),
         "psnr": metrics.psnr(guess, truth),
         "ssim": metrics.ssim(guess, truth),
-        "lpips": perceptual.distance(guess, truth),
+        "lpips": perceptual.distance(metrics.reduced(guess), metrics.reduced(truth)),
         **ranks,
         "rank": torch.stack(list(ranks.values())).nanquantile(0.5, dim=0),
     }
@@ -180,7 +180,8 @@ def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, 
 
 def _closeness(guess: Tensor, truth: Tensor, lpips: Perceptual) -> Scores:
     """Compute PSNR, SSIM and LPIPS, (B,) each, without a line-up."""
-    return {"psnr": metrics.psnr(guess, truth), "ssim": metrics.ssim(guess, truth), "lpips": lpips.distance(guess, truth)}
+    near = lpips.distance(metrics.reduced(guess), metrics.reduced(truth))
+    return {"psnr": metrics.psnr(guess, truth), "ssim": metrics.ssim(guess, truth), "lpips": near}
 
 
 def reference(blind: Mapping[str, Scores], smooth: Sequence[Scores], others: Scores, size: int) -> Reference:

@@ -80,7 +80,9 @@ def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
 def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
     """Compute the rank (B,) of each private picture in its line-up by LPIPS from the guess; NaN where LPIPS is off."""
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
-    return lineup.rank(perceptual.distance(guess, truth), perceptual.table(different, lineup.others, remember=not lineup.uploaded)[which])
+    own = perceptual.distance(metrics.reduced(guess), metrics.reduced(truth))
+    table = perceptual.table(metrics.reduced(different), metrics.reduced(lineup.others), remember=not lineup.uploaded)
+    return lineup.rank(own, table[which])
 
 
 def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str, Tensor]:

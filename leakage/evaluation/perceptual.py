@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from leakage.data import lpips_weights
-from leakage.evaluation.metrics import reduced
 from leakage.evaluation.recent import Recent, digest
 
 SMALLEST = 32  # pixels; below 31 AlexNet's last layers have no output
@@ -75,7 +74,7 @@ class Perceptual:
         each position. Source: Zhang et al. 2018, equation 1; weights w of version 0.1.
         """
         assert self.model is not None
-        x = reduced(x.detach().to("cpu", torch.float32)).clamp(0, 1)
+        x = x.detach().to("cpu", torch.float32).clamp(0, 1)
         x = x.expand(-1, 3, -1, -1)  # (B, 3, H, W), grey three times
         if min(x.shape[2:]) < SMALLEST:
             size = [max(side, SMALLEST) for side in x.shape[2:]]

@@ -8,6 +8,7 @@ import torch
 from small_problems import smooth
 from torch import nn
 
+import leakage
 from leakage.__main__ import main
 from leakage.auditing.saving import PRIVATE, PUBLIC, RECORD
 from leakage.auditing.thresholds import Threshold
@@ -51,7 +52,8 @@ class Identity(torch.autograd.Function):
 FILE = """
 model = "ours_to_audit:{model}"
 data = "ours_to_audit:pictures"
-minutes = 0.05
+minutes = 2
+attacks = ["linear_layer"]
 batch_sizes = [1, 2]
 protections = false
 defenses = [{{ id = "gaussian_noise", scale = {scale} }}]
@@ -126,7 +128,9 @@ def test_the_assertion_fails_on_lenet() -> None:
         torch.manual_seed(0)
         model = LeNet().build((3, 32, 32), 10)
     with pytest.raises(AssertionError, match="Of 1 picture: 1 "):
-        assert_not_shown(model, (smooth(1, 3, 32), torch.tensor([3])), minutes=0.2, protections=False)
+        assert_not_shown(
+            model, (smooth(1, 3, 32), torch.tensor([3])), minutes=2, protections=False, attacks=[leakage.plugin("idlg", steps=100)]
+        )
 
 
 def test_the_assertion_errs_where_no_attack_applies_and_passes_where_none_shows_anything(
@@ -138,9 +142,7 @@ def test_the_assertion_errs_where_no_attack_applies_and_passes_where_none_shows_
     data = ours_to_audit.pictures()
     with pytest.raises(RuntimeError, match="No attack came to an answer, so nothing is known"):
         assert_not_shown(ours_to_audit.blocked(), data, minutes=0.05)
-    noise = {"scale": 10.0}
-    import leakage
-
     model: nn.Module = MLP(width=16).build((3, 8, 8), 5)
-    passed = assert_not_shown(model, data, minutes=0.1, protections=False, defenses=[leakage.plugin("gaussian_noise", **noise)])
+    noise = leakage.plugin("gaussian_noise", scale=10.0)
+    passed = assert_not_shown(model, data, minutes=2, attacks=["linear_layer"], protections=False, defenses=[noise])
     assert passed.headline.startswith("No picture was recognized, and that proves nothing.")

@@ -153,7 +153,7 @@ def test_adding_a_defense_moves_neither_the_weights_nor_the_attackers_start(name
             x=x,
             y=LABELS[:1],
             seen=seen,
-            baselines=baselines_of(experiment, x, LABELS[:1]),
+            compute_baselines=partial(baselines_of, experiment, x, LABELS[:1]),
         )
         starts.append((next(iter(play(experiment, prepared=prepared))), seen.received.weights))
     (one, weights), (other, same) = starts

@@ -153,7 +153,7 @@ def test_only_the_plugins_and_what_fetches_data_sets_are_imported_by_a_computed_
         calls = [ast.unparse(node.func) for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
         if any(call.endswith(("import_module", "__import__")) or call in ("exec", "eval") for call in calls):
             found.add(str(file.relative_to(ROOT / "leakage")))
-    assert found == {"engine/loading.py", "data/fetch.py"}
+    assert found == {"engine/loading.py", "data/fetch.py", "auditing/config.py"}  # the last: functions that an audit file names
 
 
 @pytest.mark.long

@@ -91,5 +91,6 @@ def test_text_is_trusted_as_markup_in_a_few_places_only() -> None:
         "comparison_report.py:STYLE.r",
         "reader_page.py:content",
         "reader_page.py:stylesh",
+        "report.py:STYLE.r",
         "worksheets.py:STYLE.r",
     ]  # our own style, and JSON without "<"
