@@ -79,7 +79,9 @@ def outcome(*findings: Finding) -> Audit:
 
 def test_a_network_whose_first_layer_is_linear_leaks_by_its_bias() -> None:
     told = list[Finding]()
-    audit = leakage.audit(mlp(), (smooth(2, 3, 8), torch.tensor([1, 3])), minutes=0.1, batch_sizes=(1, 2), on_finding=told.append)
+    named = [leakage.plugin("inverting_gradients", steps=20), "linear_layer"]
+    data = (smooth(2, 3, 8), torch.tensor([1, 3]))
+    audit = leakage.audit(mlp(), data, minutes=2, batch_sizes=(1, 2), attacks=named, protections=False, on_finding=told.append)
     assert (audit.word, audit.headline) == (LEAK, "Leaks. Of 2 pictures: 2 recognizable.")
     assert audit.decision.startswith("Decide as if the people running the server had such pictures")
     best = audit.findings[0]
@@ -136,7 +138,7 @@ def test_the_models_own_prediction_stands_in_for_a_label(tmp_path: Path) -> None
 
 def test_findings_go_to_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "leakage.audit"):
-        leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), minutes=BRIEF)
+        leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), minutes=2, attacks=["linear_layer"], protections=False)
     assert any(record.getMessage().startswith("Bias attack, 1 picture in the update: recognizable") for record in caplog.records)
 
 
@@ -163,13 +165,14 @@ def test_closed_forms_come_before_searches_and_the_usual_search_first() -> None:
 
 
 def test_what_a_server_has_built_in_is_read_first() -> None:
-    audit = leakage.audit(mlp(), (smooth(2, 3, 8), torch.tensor([1, 3])), server="imprint", minutes=BRIEF, batch_sizes=(2,))
+    audit = leakage.audit(mlp(), (smooth(2, 3, 8), torch.tensor([1, 3])), server="imprint", minutes=2, batch_sizes=(2,), attacks=["bins"])
     assert audit.findings[0].attack == "bins"
     assert "The server changes the model" in audit.card.client
 
 
 def test_a_check_that_trips_is_an_outcome_of_its_own() -> None:
-    audit = leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), server="imprint", checks=["new_layers"], minutes=BRIEF)
+    data = (smooth(1, 3, 8), torch.tensor([1]))
+    audit = leakage.audit(mlp(), data, server="imprint", checks=["new_layers"], minutes=2, attacks=["bins"])
     assert {one.word for one in audit.findings} == {REFUSED}
     assert audit.word == REFUSED
     assert audit.headline.startswith("The client refused the model, and sent nothing.")
@@ -181,7 +184,7 @@ def test_a_check_that_trips_is_an_outcome_of_its_own() -> None:
 
 def test_attacks_that_do_not_apply_are_named_with_their_reasons_and_count_as_untried() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Sigmoid(), nn.Flatten(), nn.Linear(4 * 36, 5))
-    audit = leakage.audit(model, (smooth(1, 3, 8), torch.tensor([1])), minutes=0.1)
+    audit = leakage.audit(model, (smooth(1, 3, 8), torch.tensor([1])), minutes=2, attacks=["linear_layer", "r_gap", "spear"])
     idle = {one.attack: one.why for one in audit.findings if one.word == INAPPLICABLE}
     assert "whose first layer is fully connected" in idle["linear_layer"]
     assert idle["r_gap"].startswith("It needs an update in float64")
@@ -219,7 +222,7 @@ class Blocked(nn.Module):
 
 
 def test_a_model_without_a_second_derivative_is_no_error() -> None:
-    audit = leakage.audit(Blocked(), (smooth(1, 3, 8), torch.tensor([1])), minutes=BRIEF)
+    audit = leakage.audit(Blocked(), (smooth(1, 3, 8), torch.tensor([1])), minutes=2, attacks=["inverting_gradients"])
     idle = {one.attack: one.why for one in audit.findings}
     assert "has no second derivative" in idle["inverting_gradients"]
     assert audit.word == UNKNOWN
@@ -238,7 +241,7 @@ class Cosine(nn.Module):
 
 
 def test_labels_that_cannot_be_read_are_granted_and_that_is_said() -> None:
-    audit = leakage.audit(Cosine(), (smooth(1, 3, 8), torch.tensor([1])), minutes=0.1)
+    audit = leakage.audit(Cosine(), (smooth(1, 3, 8), torch.tensor([1])), minutes=2, attacks=["linear_layer"], protections=False)
     best = audit.findings[0]
     assert (best.attack, best.attacker, best.word) == ("linear_layer", "labels known", RECOGNIZABLE)
     assert "Labels: not read from the update." in audit.notices[-1]

@@ -31,7 +31,9 @@ def mlp() -> nn.Module:
 
 @pytest.fixture(scope="module")
 def audit() -> Audit:
-    return leakage.audit(mlp(), (X, Y), minutes=0.12, batch_sizes=(1, 2), defenses=[leakage.plugin("gaussian_noise", scale=1e-6)])
+    named = ["linear_layer", leakage.plugin("inverting_gradients", steps=40)]
+    noise = leakage.plugin("gaussian_noise", scale=1e-6)
+    return leakage.audit(mlp(), (X, Y), minutes=3, batch_sizes=(1, 2), defenses=[noise], attacks=named)
 
 
 @pytest.fixture(scope="module")
