@@ -63,7 +63,7 @@ class Attempts:
     def planned(self) -> list[Attempt]:
         """Return all attempts: first those without a search, and the first groups before the others.
 
-        An attack that fits no group is attempted on the first one, so that the reason is told.
+        An attack that fits no group is attempted on the first group, whose finding gives the reason.
         """
         if self.recorded is not None:
             return list(self.recorded)

@@ -28,7 +28,7 @@ def perform(given: argparse.Namespace) -> int:
         raise ValueError(f"{given.out} is not empty. Name a new folder for the report.")
     try:
         audit = run_audit(arguments_of(settings, Path.cwd(), repeat=repeat), named_settings(settings))
-    except TypeError as error:  # of a setting, or of what the owner's functions return
+    except TypeError as error:  # a setting, or what a function of the owner returns, has a wrong type
         raise ValueError(str(error)) from error
     audit.save(given.out, dpia=given.dpia)
     log.info("\n%s\n\nThe report is in %s.", audit, given.out)

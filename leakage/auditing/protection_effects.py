@@ -43,7 +43,7 @@ class ProtectionEffect:
     """What an attack shows of planted pictures behind a protection, by its best attacker."""
 
     title: str
-    """The protection with its fields; "the client as it is" for the client as it is."""
+    """The protection with its fields; "the client as it is" without a further protection."""
     attacker: str
     """The attacker that showed most: naive or adaptive."""
     word: str

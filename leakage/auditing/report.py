@@ -103,7 +103,7 @@ def report_page(audit: Outcome, *, pictures: bool, dpia: bool) -> str:
 
 
 def answers(audit: Outcome) -> list[tuple[str, str]]:
-    """Return what a reader who does not program asks, with the answers: what, of whom, by whom, at what effort, what to do."""
+    """Return the summary for readers who do not program, as questions and answers: what was seen, by whom, how, and what to do."""
     best = audit.findings[0] if audit.findings else None
     shown = best is not None and best.tried
     nothing = audit.headline if audit.word == REFUSED else "Nothing is known: no attack came to an answer."
@@ -172,11 +172,9 @@ def _best_shown(audit: Outcome, *, pictures: bool) -> list[dict[str, str]]:
         row = {"name": f"Picture {number + 1}", "words": words, "private": "", "guess": ""}
         if pictures:
             assert finding.reconstruction is not None
-            row |= {
-                "name": audit.sample.names[number],
-                "private": _png(audit.sample.x[number]),
-                "guess": _png(finding.reconstruction[place]),
-            }
+            name = audit.sample.names[number]
+            row["name"] += "" if name.isdigit() else f" ({name})"
+            row |= {"private": _png(audit.sample.x[number]), "guess": _png(finding.reconstruction[place])}
         rows.append(row)
     return rows
 

@@ -122,8 +122,6 @@ def _items(data: object, count: int, seed: int, image_shape: Shape | None) -> _I
 
 def _drawn(item: Callable[[int], Any], total: int, count: int, seed: int, classes: tuple[str, ...]) -> _Items:
     """Return items of a Dataset, drawn by the seed."""
-    if not total:
-        raise ValueError("The data set is empty. Give one with at least one picture.")
     drawn = torch.randperm(total, generator=generator(seed, "audit"))[:count].tolist()
     origin = f"{len(drawn)} of {total:,} pictures of a data set, drawn by seed {seed}."
     return _Items([_pair(item(index)) for index in drawn], tuple(map(str, drawn)), origin, classes)

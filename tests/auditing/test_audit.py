@@ -1,6 +1,7 @@
 """`leakage.audit`: which attacks are tried on which updates, what they find, and what is said about those that were not tried."""
 
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ from torch import Tensor, nn
 import leakage
 from leakage.api.arguments import ClientArguments
 from leakage.auditing import Audit, Finding
+from leakage.auditing.attempts import Attempts
+from leakage.auditing.audit_arguments import AuditArguments
 from leakage.auditing.audit_attackers import attackers_of, attacks, searches
 from leakage.auditing.audit_outcome import NOTHING_SHOWN, UNKNOWN, sorted_findings
 from leakage.auditing.card import AuditCard
 from leakage.auditing.finding import FAILED, UNTRIED
 from leakage.auditing.notices import FROZEN, ZERO_HEAD
 from leakage.auditing.sample import Sample
+from leakage.auditing.scenes import Scenes
 from leakage.defenses.dp_sgd import DPSGD
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.loading import ids as known
@@ -315,3 +319,18 @@ def test_arguments_that_are_not_allowed_get_a_sentence(arguments: dict[str, Any]
 def test_a_label_beyond_the_classes_gets_a_sentence() -> None:
     with pytest.raises(ValueError, match="Labels must lie in 0 to 4"):
         leakage.audit(mlp(), (smooth(2, 3, 8), torch.tensor([1, 9])), minutes=BRIEF)
+
+
+def test_an_attempt_leaves_the_attackers_guess_of_hidden_numbers_as_it_was() -> None:
+    """PRECODE draws numbers that a search moves together with the pictures: the next attempt begins with the first guess."""
+    search = leakage.plugin("inverting_gradients", steps=3)
+    arguments = AuditArguments(mlp(), (smooth(1, 3, 8), torch.tensor([1])), defenses=["precode"], attacks=[search], batch_sizes=(1,))
+    attempts = Attempts(Scenes(arguments), time.perf_counter() + 60)
+    moved = 0
+    for attempt in attempts.planned():
+        latents = attempts.scenes.scene(attempt.group, attempt.attacker, attempt.attack).seen.knowledge.latents
+        before = {name: value.detach().clone() for name, value in latents.items()}
+        attempts.make(attempt, 1)
+        assert all(torch.equal(value, before[name]) for name, value in latents.items())
+        moved += len(latents)
+    assert moved

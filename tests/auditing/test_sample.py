@@ -165,6 +165,7 @@ def test_files_that_cannot_be_used_get_a_sentence(tmp_path: Path, name: str, con
 @pytest.mark.parametrize(
     ("data", "error", "sentence"),
     [
+        ((as_float([])[:0], Y[:0]), ValueError, "The data hold no picture"),
         (3, TypeError, "data must be pictures and labels .* got a int"),
         ("/no/such/folder", ValueError, "/no/such/folder is no folder"),
         ((as_float([0, 1]), Y), ValueError, "one label for each picture; got 2 pictures"),
