@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 
@@ -13,6 +13,7 @@ from torch.func import vmap
 from leakage.engine.capabilities import capabilities_of
 from leakage.engine.core import Client, ClientState, Params, Update
 from leakage.engine.formula_replay import FormulaReplay
+from leakage.engine.half_precision import loss_scale
 from leakage.engine.losses import CustomLoss, batch_loss, client_loss
 from leakage.engine.model_formula import FormulaAt, ModelFormula, needs_graph
 from leakage.engine.stateless import StatelessModel
@@ -72,7 +73,7 @@ class Gradient:
     def _by_autograd(self, weights: Params, x: Tensor, y: Tensor) -> Params:
         # With the model's current weights no exchange is needed; an exchange costs 5 % of an iteration on a small network.
         current = len(weights) == len(self._parameters) and all(map(operator.is_, weights.values(), self._parameters.values()))
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
+        with self._precision(x):
             with _collect_loss_terms() as extra:
                 logits = rows_of(self._stateless.with_own_weights(x) if current else self._stateless(weights, x), x)  # (B, K)
             loss = sum(extra, batch_loss(self.loss, logits, y))
@@ -97,7 +98,7 @@ class Gradient:
                 logits = rows_of(self._stateless(lane_weights, pictures), pictures)
             return logits, sum(extra, logits.new_zeros(()))
 
-        with torch.autocast(x.device.type, torch.bfloat16, enabled=self.bfloat16):
+        with self._precision(x):
             call = vmap(forward, in_dims=(0, 1), out_dims=(1, 0), randomness="different")
             logits, extra = call(weights, x)  # (B, S, K), (S,)
             guesses = x.shape[1]
@@ -120,8 +121,14 @@ class Gradient:
         if self.loss_log is not None:
             self.loss_log.append(loss.detach() * len(x))
         parameters = [weights[name] for name in self._parameters]  # a parameter that these pictures do not use has a gradient of 0
+        scale = loss_scale()
+        if scale is not None:
+            loss = loss * scale
         gradient = torch.autograd.grad(loss, parameters, create_graph=needs_graph(x, y), materialize_grads=True)
-        return dict(zip(self._parameters, gradient, strict=True))
+        return {name: g if scale is None else g / scale for name, g in zip(self._parameters, gradient, strict=True)}
+
+    def _precision(self, x: Tensor) -> AbstractContextManager[object]:
+        return torch.autocast(x.device.type, torch.bfloat16) if self.bfloat16 else nullcontext()
 
 
 def rows_of(logits: Tensor, x: Tensor) -> Tensor:

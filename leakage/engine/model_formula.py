@@ -15,6 +15,7 @@ from leakage.engine.derivatives import Affine
 from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
 from leakage.engine.formula_replay import DistanceAndDerivative, GradientsAndVjp
+from leakage.engine.half_precision import computes_in_half
 from leakage.engine.losses import client_loss
 from leakage.engine.normalise import InputNormalisation
 from leakage.engine.stateless import StatelessModel
@@ -138,8 +139,8 @@ class ModelFormula:
         return self.of((x.shape[1], x.shape[2], x.shape[3])) if len(x) else None
 
     def of(self, shape: tuple[int, int, int]) -> Formula | None:
-        """Return the formula for pictures (C, H, W); None where there is none, or where somebody follows the computation."""
-        if not self._allowed or _is_watched(self._layers):
+        """Return the formula for pictures (C, H, W); None where there is none, where somebody follows the computation, or in 16 bits."""
+        if not self._allowed or _is_watched(self._layers) or computes_in_half(next(iter(self._parameters.values())).device):
             return None
         key = (shape, *(layer.training for layer in self._layers))
         if key not in self._formulas:

@@ -5,6 +5,7 @@ from functools import partial
 
 from leakage.engine.core import Client, Params, Round, StepRng, Travels, flag, param
 from leakage.protocols._local import SHUFFLED, LocalTraining, geometric
+from leakage.protocols._optimizers import Momentum
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class FedAvg(LocalTraining):
     shuffled: bool = flag(False, SHUFFLED)
 
     def client(self, gradient: Client, step_rng: StepRng | None = None) -> Client:
-        return partial(self.descend, gradient, momentum=self.momentum, step_rng=step_rng if self.shuffled else None)
+        return partial(self.descend, gradient, optimizer=Momentum(self.momentum), step_rng=step_rng if self.shuffled else None)
 
     def to_gradient(self, update: Params, seen: Round) -> Params:
         """Return -update / (rate * c), the average gradient over the local steps.

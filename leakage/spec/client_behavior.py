@@ -7,6 +7,7 @@ from typing import Any
 from leakage.spec.catalog import Catalog, DefenseEntry, ProtocolEntry
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, clients_of
+from leakage.spec.local_steps import count_local_steps
 from leakage.spec.words import counted, format_value
 
 
@@ -42,7 +43,7 @@ class ClientBehavior:
         apart = " ".join(str(filled[field.name]) for field in summing.fields if field.syntax) if summing else ""
         sums = summing.travels if summing else Travels()
         each = max(1, -(-pictures // clients))
-        steps = fields["epochs"] * -(-each // (fields.get("mini_batch") or each)) if "epochs" in fields else None
+        steps = count_local_steps(fields, each)
         return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, sums.beside_sum(filled, clients), sums.receiver)
 
     @staticmethod

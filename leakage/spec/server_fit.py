@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakage.spec.catalog import ModelEntry, ServerEntry
+from leakage.spec.local_steps import count_local_steps
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,7 @@ class Clients:
         >>> Clients.of(2, 8, {"epochs": 3, "mini_batch": 2}, batch_statistics=False).steps
         6
         """
-        each = -(-pictures // members)
-        return Clients(members, protocol.get("epochs", 1) * -(-each // (protocol.get("mini_batch") or each)), batch_statistics)
+        return Clients(members, count_local_steps(protocol, -(-pictures // members)) or 1, batch_statistics)
 
 
 def last_layer_refusals(
