@@ -124,7 +124,7 @@ class Book:
 
     def known(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         """Return the stored result of this run; None if it is not stored."""
-        return next((dict(run["result"]) for run in self.runs if {name: run.get(name) for name in asked} == asked), None)
+        return next((dict(run["result"]) for run in self.runs if {name: run[name] for name in run if name != "result"} == asked), None)
 
     def take(self, names: Iterable[str]) -> None:
         """Add the runs of other files that are not in this one."""

@@ -44,7 +44,7 @@ class InvertingGradients(Attack):
     hint = "Works on deeper networks, on batches and on local steps. A larger smoothness weight gives calmer but blurrier pictures."
     source = "https://arxiv.org/abs/2003.14053"
     reads_labels = True
-    strongest = {"steps": 1500}
+    strongest = {"steps": 1500, "schedule": COARSE_FIRST}
     loss_name = "cosine gradient distance"
     presets = {
         "paper (Geiping et al. 2020; model with CIFAR-10 normalisation)": {
