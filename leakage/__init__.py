@@ -15,10 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leakage.api import Result, Scores, ThreatModel, attack, frames, observe, plugin, score
-    from leakage.auditing import Audit, audit
+    from leakage.auditing import Audit, UpdateAudit, UpdateCard, audit, audit_update
 
 __version__ = "0.3.0"
-__all__ = ["Audit", "Result", "Scores", "ThreatModel", "attack", "audit", "frames", "observe", "plugin", "score"]
+__all__ = [
+    "Audit",
+    "Result",
+    "Scores",
+    "ThreatModel",
+    "UpdateAudit",
+    "UpdateCard",
+    "attack",
+    "audit",
+    "audit_update",
+    "frames",
+    "observe",
+    "plugin",
+    "score",
+]
 
 
 def __getattr__(name: str) -> Any:

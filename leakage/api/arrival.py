@@ -15,7 +15,7 @@ from leakage.api.model_copy import again
 from leakage.api.preparation import module_of, random_pictures
 from leakage.api.second_derivative import check_second_derivative
 from leakage.api.update_check import update_of
-from leakage.engine.core import Attack, Batch, Observation, Params, generator
+from leakage.engine.core import Attack, Batch, Observation, Params, Statistics, generator
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.loading import load
 from leakage.engine.losses import set_loss
@@ -38,6 +38,7 @@ class Arrival:
         batch: how many pictures there are, their shape and the number of classes
         labels: (B,) or (B, K), if they are known
         probe: random pictures (B, C, H, W), on which properties of the model are tested
+        statistics: of the private batch, by BatchNorm layer, if the client sent them; None: they are unknown
     """
 
     model: nn.Module
@@ -46,13 +47,14 @@ class Arrival:
     batch: Batch
     labels: Tensor | None
     probe: Tensor
+    statistics: Statistics | None = None
 
     def observation(self, batch_norm: Mode, *, negated: bool = False) -> Observation:
         """Return what the server received, with BatchNorm in this mode; `negated`: the update with the opposite sign."""
         federation = self.arguments.federation
         model = ready(again(self.model), federation, self.probe, batch_norm=batch_norm)
         sent = {name: -value for name, value in self.sent.items()} if negated else self.sent
-        return received(model, sent, federation, self.batch, labels=self.labels)
+        return received(model, sent, federation, self.batch, labels=self.labels, statistics=self.statistics)
 
     def short_search(self, batch_norm: Mode, *, negated: bool = False) -> dict[str, float]:
         """Search for pictures for SHORT_SEARCH optimizer steps; return how far their update remains from the received update.

@@ -3,12 +3,12 @@
 from functools import partial
 
 from leakage.api.arguments import AttackArguments, ObserveArguments, takes
-from leakage.api.arrival import received_update
+from leakage.api.arrival import Arrival, received_update
 from leakage.api.declared import fit_of
 from leakage.api.model_errors import explained
 from leakage.api.outcome import AttackRun, Result, loss_words
 from leakage.api.preparation import check_fit, prepare_batch
-from leakage.api.progress import progress_of
+from leakage.api.progress import AttackProgress, progress_of
 from leakage.api.refused_run import RefusedRun
 from leakage.engine.check import RefusedError
 from leakage.engine.core import Observation
@@ -112,12 +112,7 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             raise ValueError("Give either a server, or an update: a server changes the model before the client computes its update.")
         if arguments.checks:
             raise ValueError("Give either checks, or an update: a client checks the model before it computes its update.")
-        arrival = received_update(arguments)
-        with explained(arrival.model):
-            assumed = arrival.batch_norm()
-            seen = arrival.observation(assumed)
-            check_fit(seen.model, attacker, seen, arrival.probe)
-        return AttackRun(play_blind(attacker, seen, seed=seed), seen, federation, dict, progress, partial(fit_of, arrival, seen, assumed))
+        return run_on_arrival(received_update(arguments), progress)
     if arguments.x is None or arguments.y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
@@ -131,6 +126,22 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
     except RefusedError as refusal:
         return RefusedRun(refusal, tuple(x.shape), federation.threat, loss, progress)
     return AttackRun(play(prepared), prepared.seen, federation, lambda: prepared.baselines.scores, progress)
+
+
+def run_on_arrival(arrival: Arrival, progress: AttackProgress | None = None) -> AttackRun:
+    """Return an attack on an update that was recorded elsewhere, which has not begun; the arguments of the arrival name the attack.
+
+    Raises:
+        TypeError, ValueError: the attack cannot work on this update.
+    """
+    arguments = arrival.arguments
+    attacker, federation = arguments.attacker, arguments.federation
+    with explained(arrival.model):
+        assumed = arrival.batch_norm()
+        seen = arrival.observation(assumed)
+        check_fit(seen.model, attacker, seen, arrival.probe)
+    frames = play_blind(attacker, seen, seed=arguments.seed)
+    return AttackRun(frames, seen, federation, dict, progress, partial(fit_of, arrival, seen, assumed))
 
 
 @takes(ObserveArguments, explained_by=attack.__doc__ or "")

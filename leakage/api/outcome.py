@@ -149,6 +149,11 @@ class AttackRun:
         self._began = time.perf_counter()
         self._result: Result | None = None
 
+    @property
+    def observation(self) -> Observation:
+        """What the attacker works with."""
+        return self._seen
+
     def __iter__(self) -> "AttackRun":
         return self
 

@@ -15,12 +15,13 @@ WRAPPED = {"module", "_module", "_orig_mod"}  # what DataParallel, Opacus and to
 EXPECTED = "update must be tensors or arrays, by the parameters' names or in the order of model.parameters(); got {}."
 
 
-class _Names:
+class ParameterNames:
     """The names by which an update may call a model's tensors.
 
     parameters  all parameters by the model's names
     trained     names of the trained parameters
     sent        names of the parameters that a client sends: trained, and the logits depend on them
+    state       names of the state dictionary, buffers among them
     """
 
     def __init__(self, model: nn.Module, sent: Params) -> None:
@@ -41,6 +42,25 @@ class _Names:
     def is_passed(self, name: str) -> bool:
         """Return whether a name is that of a buffer, which a state dictionary has and a gradient has not."""
         return _bare(name) in self._passed or name.endswith("_extra_state")
+
+    def name_tensors(self, update: object) -> dict[str, object]:
+        """Return the tensors of an update by the names that it gives them; tensors without names get those of the model, by their order."""
+        if isinstance(update, Mapping):
+            return {str(name): value for name, value in update.items()}
+        if isinstance(update, str | bytes) or not isinstance(update, Iterable):
+            raise TypeError(EXPECTED.format(f"a {type(update).__name__}"))
+        if isinstance(update, Tensor | np.ndarray):
+            return _split(update, self)
+        parts = list(update)
+        if parts and all(isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], str) for part in parts):
+            return dict(parts)
+        for order in (list(self.parameters), self.trained, self.sent, self.state):
+            if len(order) == len(parts):
+                return dict(zip(order, parts, strict=True))
+        raise ValueError(
+            f"update holds {len(parts)} tensors; the model has {len(self.parameters)} parameters, {len(self.trained)} of them trained. "
+            "Give one for each, in its order, or give them by name."
+        )
 
     def parameter(self, name: str) -> str:
         """Return the model's name of a parameter that the update calls `name`."""
@@ -75,9 +95,9 @@ def update_of(update: object, model: nn.Module, sent: Params) -> Params:
         model: the caller's network, which defines the names and their order.
         sent: the parameters that a client sends, by name.
     """
-    names = _Names(model, sent)
+    names = ParameterNames(model, sent)
     tensors: dict[str, object] = {}
-    given = _by_name(update, names)
+    given = names.name_tensors(update)
     known = names.unprefixed(list(given))
     for called, value in given.items():
         name = known[called]
@@ -92,26 +112,7 @@ def update_of(update: object, model: nn.Module, sent: Params) -> Params:
     return {name: _tensor(name, tensors[name], weight) for name, weight in sent.items()}
 
 
-def _by_name(update: object, names: _Names) -> dict[str, object]:
-    if isinstance(update, Mapping):
-        return {str(name): value for name, value in update.items()}
-    if isinstance(update, str | bytes) or not isinstance(update, Iterable):
-        raise TypeError(EXPECTED.format(f"a {type(update).__name__}"))
-    if isinstance(update, Tensor | np.ndarray):
-        return _split(update, names)
-    parts = list(update)
-    if parts and all(isinstance(part, tuple) and len(part) == 2 and isinstance(part[0], str) for part in parts):
-        return dict(parts)
-    for order in (list(names.parameters), names.trained, names.sent, names.state):
-        if len(order) == len(parts):
-            return dict(zip(order, parts, strict=True))
-    raise ValueError(
-        f"update holds {len(parts)} tensors; the model has {len(names.parameters)} parameters, {len(names.trained)} of them trained. "
-        "Give one for each, in its order, or give them by name."
-    )
-
-
-def _split(vector: Tensor | np.ndarray[Any, Any], names: _Names) -> dict[str, object]:
+def _split(vector: Tensor | np.ndarray[Any, Any], names: ParameterNames) -> dict[str, object]:
     """Split a vector of all numbers, as `torch.nn.utils.parameters_to_vector` makes it, into tensors by name."""
     flat = vector if isinstance(vector, Tensor) else torch.as_tensor(vector)
     for order in (list(names.parameters), names.trained, names.sent):
@@ -122,7 +123,7 @@ def _split(vector: Tensor | np.ndarray[Any, Any], names: _Names) -> dict[str, ob
     raise ValueError(EXPECTED.format(f"one tensor of shape {tuple(flat.shape)}") + f" One vector would have {numbers} numbers.")
 
 
-def _other(names: _Names, what: str) -> str:
+def _other(names: ParameterNames, what: str) -> str:
     return f"update is that of another model: this one {what}. Its parameters are {', '.join(names.parameters)}."
 
 

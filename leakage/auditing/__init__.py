@@ -3,5 +3,8 @@
 from leakage.auditing.audit_run import audit
 from leakage.auditing.finding import Finding
 from leakage.auditing.saving import Audit
+from leakage.auditing.update_audit import audit_update
+from leakage.auditing.update_finding import UpdateAudit
+from leakage.spec.update_card import UpdateCard
 
-__all__ = ["Audit", "Finding", "audit"]
+__all__ = ["Audit", "Finding", "UpdateAudit", "UpdateCard", "audit", "audit_update"]

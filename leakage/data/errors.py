@@ -13,3 +13,7 @@ class PictureError(ValueError):
 
 class CheckpointError(ValueError):
     """Trained weights that are missing, damaged or of the wrong kind."""
+
+
+class UpdateFileError(ValueError):
+    """A file of a recorded update that is missing, damaged or not allowed."""

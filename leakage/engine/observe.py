@@ -115,7 +115,15 @@ def observe(  # noqa: PLR0913  (the clients, the server and who may stop them)
     return server.observation(Batch.of(x, num_classes), y.clone() if federation.threat.labels else None, statistics)
 
 
-def received(model: nn.Module, update: Params, federation: Federation, batch: Batch, *, labels: Tensor | None = None) -> Observation:
+def received(
+    model: nn.Module,
+    update: Params,
+    federation: Federation,
+    batch: Batch,
+    *,
+    labels: Tensor | None = None,
+    statistics: Statistics | None = None,
+) -> Observation:
     """Return an observation of a given update, without its private batch; the update counts as that of the first round.
 
     Args:
@@ -124,18 +132,20 @@ def received(model: nn.Module, update: Params, federation: Federation, batch: Ba
         federation: protocol, protections and threat model.
         batch: number, shape and classes of the private pictures.
         labels: private labels (B,); None: they are unknown.
+        statistics: those of the private batch, by BatchNorm layer, where the client sent them too; None: they are unknown.
 
     Raises:
-        ValueError: the threat model grants exact statistics, or labels where `labels` is None.
+        ValueError: the threat model grants exact statistics or labels of the batch, and these are None.
     """
     threat, imitation = federation.threat, Imitation(federation)
-    if (threat.labels and labels is None) or threat.statistics == "exact":
+    if (threat.labels and labels is None) or (threat.statistics == "exact" and statistics is None):
         what = "exact statistics" if threat.statistics == "exact" else "labels"
         raise ValueError(f"{what} of the private batch cannot be granted: only its update is here. Let the attack find them out.")
     sent = {name: value.detach().contiguous() for name, value in update.items()}
     state = imitation.accomplice_state(model, weights_of(model))
     server = _Server(model, imitation, (Round(weights_of(model), sent, state, batch.size),), state)
-    return server.observation(batch, labels, stored_statistics(model) if threat.statistics == "running" else None)
+    granted = {"none": None, "running": stored_statistics(model), "exact": statistics}[threat.statistics]
+    return server.observation(batch, labels, granted)
 
 
 def _watch(imitation: Imitation, client: Client, model: nn.Module, x: Tensor, y: Tensor, inspection: Inspection | None) -> list[Round]:

@@ -55,6 +55,8 @@ class UpdateCard(Base):
     normalization: Entry[tuple[tuple[float, ...], tuple[float, ...]]] = Entry()
     """The mean and the standard deviation of each channel, by which the client normalizes its pictures."""
     classes: Entry[Count] = Entry()
+    protocol: Entry[Part] = Entry()
+    """How the client trains and what it sends, as a protocol plug-in, in place of optimizer, rate and the numbers of steps."""
     optimizer: Entry[Literal["SGD", "SGD with Nesterov momentum", "Adam", "AdamW"]] = Entry()
     rate: Entry[Share] = Entry()
     """The local learning rate."""

@@ -1,0 +1,100 @@
+"""What an attack found in a recorded update, of which the pictures are unknown, and the outcome of all attacks."""
+
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Literal, TypeAlias
+
+from torch import Tensor
+
+from leakage.spec.words import counted
+
+State: TypeAlias = Literal["answered", "does not apply", "not tried", "failed"]
+NO_TRUTH = (
+    "Nobody here knows the true pictures, so nothing below is a proof. Three numbers help to judge an answer: how much of the update it "
+    "leaves unexplained, whether searches from other starts agree, and what the same attack makes of public pictures that were sent "
+    "likewise."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateFinding:
+    """What an attack found in a recorded update."""
+
+    title: str
+    """The attack."""
+    attacker: str
+    """"naive", or "adaptive": an attacker that imitates what the card says of the client; "" where both do the same."""
+    state: State
+    why: str = ""
+    """Why there is no answer."""
+    attack: str = ""
+    """The id of the attack."""
+    pictures: Tensor | None = None
+    """The answer (B, C, H, W) in [0, 1]; None: there is none."""
+    labels: tuple[int, ...] = ()
+    distance: float | None = None
+    """Relative distance between the update of the answer and the received update: 0 explains all of it."""
+    random_distance: float | None = None
+    """The same for random pictures."""
+    agreement: float | None = None
+    """Mean PSNR in dB between answers from different starts; None: there was one start."""
+    planted: tuple[float, ...] = ()
+    """PSNR in dB of public pictures that were sent and attacked likewise."""
+    planted_grey: float | None = None
+    """The mean PSNR in dB of a grey picture for these."""
+    psnr: float | None = None
+    """Mean PSNR in dB for the owner's pictures, if these are known."""
+    grey: float | None = None
+    """The PSNR in dB of a grey picture for them."""
+    proved: bool = False
+    """Whether the attack has proved each picture of its answer, without the truth."""
+    steps: int = 0
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+    """What speaks against the card."""
+
+    @property
+    def explains(self) -> float:
+        """The share of the distance that the answer takes away from that of random pictures, from 0 to 1; 0 where there is no answer."""
+        if self.distance is None or not self.random_distance:
+            return 0.0
+        return max(0.0, 1 - self.distance / self.random_distance)
+
+    def __str__(self) -> str:
+        by = f"{self.title}, {self.attacker}" if self.attacker else self.title
+        if self.state != "answered":
+            return f"{by}: {self.state}. {self.why}"
+        said = [f"{by}: leaves {self.distance:.2g} of the update unexplained (random pictures: {self.random_distance:.2g})"]
+        said += ["each picture is proved by the attack itself"] if self.proved else []
+        said += [f"answers from other starts agree to {self.agreement:.1f} dB"] if self.agreement is not None else []
+        if self.planted and self.planted_grey is not None:
+            public = f"{counted(len(self.planted), 'public picture')}: median {median(self.planted):.1f} dB"
+            said.append(f"{public}, where grey has {self.planted_grey:.1f} dB")
+        said += [f"your pictures: {self.psnr:.1f} dB, where grey has {self.grey:.1f} dB"] if self.psnr is not None else []
+        return "; ".join(said) + "."
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateAudit:
+    """The outcome of an audit of a recorded update."""
+
+    statements: tuple[str, ...]
+    """What the update says before any attack."""
+    assumed: tuple[str, ...] = ()
+    """What was assumed of the client: what the card says, what it guesses, and what was left out."""
+    findings: tuple[UpdateFinding, ...] = field(default=())
+    """What each attack found: the answers that explain most of the update first."""
+
+    def __str__(self) -> str:
+        lines = [*self.statements, *self.assumed, "", NO_TRUTH, ""]
+        return "\n".join([*lines, *map(str, self.answered), *self.unanswered])
+
+    @property
+    def answered(self) -> tuple[UpdateFinding, ...]:
+        """The findings with an answer."""
+        return tuple(finding for finding in self.findings if finding.state == "answered")
+
+    @property
+    def unanswered(self) -> tuple[str, ...]:
+        """A sentence for each attack without an answer, with the reason."""
+        return tuple(dict.fromkeys(f"{one.title}: {one.state}. {one.why}" for one in self.findings if one.state != "answered"))
