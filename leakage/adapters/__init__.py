@@ -1,1 +1,1 @@
-"""Recorded updates of federated clients: adapters that write them beside a client's training, and their reader. No torch."""
+"""Adapters that write what a federated client received and sent into a folder. No torch; each framework only in its own module."""
