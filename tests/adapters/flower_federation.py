@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from federated_clients import make_network, read_batch, train
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from federated_clients import make_network, read_batch, train
 
 from leakage.adapters.flower import saved
 

@@ -8,7 +8,7 @@ from leakage.models.lenet import LeNet
 
 RATE = 0.01
 SHAPES = {"lenet": (3, 32), "tiny": (1, 8)}  # the channels and the side of a picture
-CLASSES = 10
+CLASSES = {"lenet": 10, "tiny": 4}
 
 
 def make_network(kind: str) -> nn.Module:
@@ -17,9 +17,9 @@ def make_network(kind: str) -> nn.Module:
         torch.manual_seed(0)
         channels, side = SHAPES[kind]
         if kind == "lenet":
-            return LeNet().build((channels, side, side), CLASSES)
+            return LeNet().build((channels, side, side), CLASSES[kind])
         layers = [nn.Conv2d(channels, 4, 3, stride=2, padding=1), nn.BatchNorm2d(4), nn.Sigmoid()]
-        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * (side // 2) ** 2, CLASSES))
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4 * (side // 2) ** 2, CLASSES[kind]))
 
 
 def read_batch(kind: str, client: int, pictures: int) -> tuple[Tensor, Tensor]:
