@@ -51,10 +51,7 @@ def write_plain(folder: Path) -> None:
     x, y = read_batch("tiny", 0, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     with saved(model, folder, optimizer=optimizer, pictures=2, epochs=3, mini_batch=2):
-        for _ in range(3):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(model(x), y).backward()
-            optimizer.step()
+        train(model, x, y, 3, optimizer)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ def run(folder: Path, kind: str, rounds: int) -> None:
     job.to_clients(LocalTraining(kind), tasks=["train"])
     job.to_clients(UpdateRecorder(str(folder.resolve())), filter_type=FilterType.TASK_RESULT, tasks=["train"])
     with tempfile.TemporaryDirectory() as workspace:
-        job.simulator_run(workspace, n_clients=2, threads=1)
+        job.simulator_run(workspace, n_clients=2, threads=2)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ def read_batch(kind: str, client: int, pictures: int) -> tuple[Tensor, Tensor]:
     return x.permute(0, 3, 1, 2).float() / 255, torch.tensor([item.label for item in items])
 
 
-def train(model: nn.Module, x: Tensor, y: Tensor, epochs: int) -> None:
-    """Take a step of SGD with all pictures, once for each epoch."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+def train(model: nn.Module, x: Tensor, y: Tensor, epochs: int, optimizer: torch.optim.Optimizer | None = None) -> None:
+    """Take a step with all pictures, of SGD or of another optimizer, once for each epoch."""
+    optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=RATE)
     for _ in range(epochs):
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()

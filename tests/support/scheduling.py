@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 # Each of the two one after the other: they watch times, memory and processes, wait for these much of the time, and take longest.
 CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
     (
+        "tests/adapters/test_federations.py",
         "tests/runs/test_broken_home.py",
         "tests/runs/test_private_home.py",
         *(
