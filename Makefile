@@ -8,6 +8,7 @@ SHELL := /bin/bash
 VENV := .venv
 PEER := .venv-bench
 AUDITED := $(VENV)/audited
+FEDERATED := $(VENV)/federated
 PY := $(VENV)/bin/python
 PEER_PY := $(PEER)/bin/python
 
@@ -50,7 +51,7 @@ run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open
 quick: $(VENV)/.dev-ready ## run the tests without a browser, other processes and long computations (ARGS="-k store")
 	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
 
-test: $(VENV)/.dev-ready $(AUDITED)/.ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
+test: $(VENV)/.dev-ready $(AUDITED)/.ready $(FEDERATED)/.ready ## run all tests (ARGS="-m grid": every combination; ARGS="-m slow": the published numbers)
 	@browser=$$(bash scripts/browser.sh) && OMP_NUM_THREADS=1 LEAKAGE_BROWSER="$$browser" $(PY) -m pytest $(PARALLEL) 5 $(ARGS)
 
 check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js also the JavaScript
@@ -152,4 +153,15 @@ $(PEER)/.ready: Makefile $(PY)
 # timm's and MONAI's networks, which are audited: without what they require, of which these networks need only what is here.
 $(AUDITED)/.ready: Makefile $(VENV)/.dev-ready
 	@$(PY) -m pip install --disable-pip-version-check --no-deps --upgrade --target $(AUDITED) timm==1.0.31 monai==1.6.1
+	@touch $@
+
+# Flower and NVFlare, whose clients the adapters record, need other versions of protobuf, ray and uvicorn than the project. So they have an
+# environment of their own, where a .pth file appends the project's packages behind theirs, for torch.
+FEDERATED_PINS := 'flwr[simulation]==1.42.0' ray==2.55.1 nvflare==2.9.0
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+
+$(FEDERATED)/.ready: Makefile $(VENV)/.dev-ready
+	@$(PY) -m venv --clear $(FEDERATED)
+	@$(FEDERATED)/bin/python -m pip install --disable-pip-version-check --no-compile $(FEDERATED_PINS)
+	@$(PY) -c '$(PURELIB)' > "$$($(FEDERATED)/bin/python -c '$(PURELIB)')/project.pth"
 	@touch $@

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 import leakage
@@ -21,6 +22,7 @@ from leakage.evaluation.pools import Origin
 from leakage.evaluation.referee import Frame
 from leakage.evaluation.verdict import Reference
 from leakage.settings import ROOT
+from leakage.spec.update_card import UpdateCard
 
 MAP = (ROOT / "CONTRIBUTING.md").read_text()
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("0*.md"))
@@ -32,6 +34,7 @@ GUIDES = [
         for name in (
             "audit.md",
             "class-server.md",
+            "import_updates.md",
             "installation.md",
             "pages.md",
             "python_api.md",
@@ -180,6 +183,36 @@ def test_the_example_of_a_plugin_runs_as_it_stands() -> None:
             module.Grey(brightness=2)
     finally:
         del sys.modules[module.__name__]
+
+
+@pytest.mark.long
+def test_the_examples_of_recording_an_update_write_the_folders_that_the_guide_describes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (DOCS / "import_updates.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    here = [block for block in blocks if not re.search("^from (flwr|nvflare)", block, re.MULTILINE)]
+    assert (len(blocks), len(here)) == (5, 3)  # the other two run in the environment of the frameworks: tests/adapters/test_federations.py
+    monkeypatch.chdir(tmp_path)
+    torch.save({"w": torch.ones(2)}, "after.pt")
+    with torch.random.fork_rng():
+        for block in here:
+            exec(block, {})
+    files = set(re.findall(r"^\| `(\w+\.\w+)` \|", text, re.MULTILINE))
+    assert (
+        {path.name for path in tmp_path.glob("*/*")} < files == {"before.npz", "after.npz", "difference.npz", "gradient.npz", "card.json"}
+    )
+    card = UpdateCard.model_validate_json((tmp_path / "update" / "card.json").read_text())
+    said = (card.optimizer.value, card.rate.value, card.momentum.value, card.steps.value, card.pictures.value)
+    assert said == ("SGD", 0.01, 0.9, 4, 8)
+    assert torch.equal(load_file("after.safetensors")["w"], torch.ones(2))
+
+
+def test_the_card_in_the_guide_has_every_field() -> None:
+    (block,) = re.findall(r"```json\n(.*?)```", (DOCS / "import_updates.md").read_text(), re.DOTALL)
+    card = UpdateCard.model_validate_json(block)
+    assert set(card.model_fields_set) == set(UpdateCard.model_fields)
+    assert {entry.state for _, entry in card.entries()} == {"known", "guessed"}
 
 
 # ---------------------------------------------------------------- decisions

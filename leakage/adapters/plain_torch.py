@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from torch import nn
     from torch.optim import Optimizer
 
-STANDARD = {  # settings that the card has no field for, with the values that the name of an optimizer stands for
+MODES = {True: "batch", False: "eval"}  # the statistics that BatchNorm uses: of the card's field
+STANDARD: dict[str, dict[str, Any]] = {  # settings that the card has no field for, with the values that the name of an optimizer stands for
     "SGD": {"dampening": 0, "maximize": False},
     "Adam": {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False, "maximize": False, "decoupled_weight_decay": False},
     "AdamW": {"betas": (0.9, 0.999), "eps": 1e-8, "amsgrad": False, "maximize": False, "decoupled_weight_decay": True},
@@ -79,7 +80,7 @@ def saved(
     finally:
         if hook is not None:
             hook.remove()
-    fields = {**given, **_settings(optimizer, rates), "batch_norm": {(True,): "batch", (False,): "eval"}.get(tuple(modes))}
+    fields = {**given, **_settings(optimizer, rates), "batch_norm": MODES[modes.pop()] if len(modes) == 1 else None}
     card = UpdateCard.model_validate({"framework": f"torch {version('torch')}", **fields})
     write_update(folder, card, before=before, after=_state(model))
 

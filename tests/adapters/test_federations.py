@@ -5,6 +5,7 @@ LEAKAGE_FEDERATED names another folder of it.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -106,3 +107,11 @@ def test_nvflare_clients_are_recorded(tmp_path: Path) -> None:
         assert (card.framework, card.steps.value, card.round.value) == ("nvflare 2.9.0", EPOCHS, 1)
         assert set(parts) == {"before", "difference"}
         assert_is_sgd("tiny", client, 1, parts["before"], parts["difference"])
+
+
+@pytest.mark.parametrize("framework", ["flwr", "nvflare"])
+def test_the_example_of_the_guide_runs(tmp_path: Path, framework: str) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "import_updates.md").read_text(), re.DOTALL)
+    (block,) = (block for block in blocks if re.search(f"^from {framework}", block, re.MULTILINE))
+    (tmp_path / "example.py").write_text(block)
+    federate(str(tmp_path / "example.py"), tmp_path / "updates")

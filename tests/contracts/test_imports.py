@@ -85,6 +85,10 @@ PLANTED = {
         "Only the workers turn an Experiment",
     ),
     "another door to the database": ({"workers/dispatcher.py": "from sqlite3 import connect"}, "Only runs.connections opens the database"),
+    "an adapter that asks for the settings": (
+        {"adapters/flower.py": "def f():\n    from leakage.settings import settings"},
+        "Adapters run in a client's process",
+    ),
     "a folder that nobody placed": ({"utils/__init__.py": ""}, "A folder imports only folders below it"),
 }
 
