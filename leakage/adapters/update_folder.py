@@ -36,7 +36,7 @@ def as_array(value: Any, name: str) -> NDArray[Any]:
         ValueError: the value is no array of numbers.
     """
     if hasattr(value, "detach"):
-        tensor = value.detach().cpu()
+        tensor = value.detach().cpu().to_dense()
         try:
             value = tensor.numpy()
         except TypeError:

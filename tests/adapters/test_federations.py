@@ -115,3 +115,14 @@ def test_the_example_of_the_guide_runs(tmp_path: Path, framework: str) -> None:
     (block,) = (block for block in blocks if re.search(f"^from {framework}", block, re.MULTILINE))
     (tmp_path / "example.py").write_text(block)
     federate(str(tmp_path / "example.py"), tmp_path / "updates")
+
+
+def test_the_filter_of_nvflare_takes_weights_differences_and_collections_and_changes_nothing(tmp_path: Path) -> None:
+    federate("nvflare_objects.py", tmp_path / "updates")
+    read_parts = {path.name: read(path) for path in sorted((tmp_path / "updates").iterdir())}
+    assert {name: {part: list(arrays["w"]) for part, arrays in parts.items()} for name, (_, parts) in read_parts.items()} == {
+        "round-7-client-site-1": {"before": [1, 1], "after": [2, 2]},
+        "client-site-1": {"after": [3, 3]},
+        "client-site-1-2": {"difference": [1, 1]},
+    }
+    assert read_parts["round-7-client-site-1"][0].round.value == 7

@@ -89,6 +89,11 @@ def test_tensors_are_copied_and_bfloat16_becomes_float32(tmp_path: Path) -> None
     assert all(torch.equal(torch.from_numpy(read[name]), value.float()) for name, value in layer.state_dict().items())
 
 
+def test_a_sparse_tensor_becomes_dense(tmp_path: Path) -> None:
+    folder = write_update(tmp_path / "update", CARD, gradient={"w": torch.eye(3, dtype=torch.float64).to_sparse()})
+    assert same({"w": np.eye(3)}, read_arrays(folder / "gradient.npz"))
+
+
 def test_a_folder_and_its_files_can_be_read_by_their_owner_alone(tmp_path: Path) -> None:
     folder = add_update(tmp_path / "updates", "client-0", CARD, before=ARRAYS, after=ARRAYS)
     assert [stat.S_IMODE(path.stat().st_mode) for path in (folder.parent, folder)] == [0o700, 0o700]
