@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -192,12 +193,14 @@ def test_the_examples_of_recording_an_update_write_the_folders_that_the_guide_de
     text = (DOCS / "import_updates.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     here = [block for block in blocks if not re.search("^from (flwr|nvflare)", block, re.MULTILINE)]
-    assert (len(blocks), len(here)) == (5, 3)  # the other two run in the environment of the frameworks: tests/adapters/test_federations.py
+    assert (len(blocks), len(here)) == (6, 4)  # the other two run in the environment of the frameworks: tests/adapters/test_federations.py
     monkeypatch.chdir(tmp_path)
     torch.save({"w": torch.ones(2)}, "after.pt")
     with torch.random.fork_rng():
+        names: dict[str, Any] = {}
         for block in here:
-            exec(block, {})
+            exec(block, names)
+    assert len(names["found"].findings) > 5
     files = set(re.findall(r"^\| `(\w+\.\w+)` \|", text, re.MULTILINE))
     assert (
         {path.name for path in tmp_path.glob("*/*")} < files == {"before.npz", "after.npz", "difference.npz", "gradient.npz", "card.json"}

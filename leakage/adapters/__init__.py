@@ -1,1 +1,1 @@
-"""Adapters that write what a federated client received and sent into a folder. No torch; each framework only in its own module."""
+"""Adapters that write what a federated client received and sent into a folder, each framework in its own module; and the reader of it."""

@@ -40,9 +40,10 @@ def saved(
     before.npz is the model's state_dict at the beginning, with its buffers, and after.npz that at the end. bfloat16 becomes float32, and
     what is no tensor is left out. Nothing is written if the loop raises an error.
 
-    From the optimizer the card gets its name, learning rate, momentum, weight decay and number of steps. A setting that differs between the
-    parameter groups stays unknown; a learning rate that changes from step to step is a guess: the mean. The name of an optimizer is a guess
-    if it has other settings that are not PyTorch's defaults, such as Adam's betas.
+    The shape of a picture is read when the model is called. From the optimizer the card gets its name, learning rate, momentum, weight
+    decay and number of steps. A setting that differs between the parameter groups stays unknown; a learning rate that changes from step to
+    step is a guess: the mean. The name of an optimizer is a guess if it has other settings that are not PyTorch's defaults, such as Adam's
+    betas.
 
     Args:
         model: the model that the loop trains.
@@ -67,20 +68,25 @@ def saved(
             raise ValueError(f"{name} must be a whole number from 1 to 1000000, or None for unknown, got {value!r}.")
     if optimizer is not None and not {id(one) for one in model.parameters()} & {id(one) for one in _trained(optimizer.param_groups)}:
         raise ValueError("The optimizer has none of the model's parameters. Give the optimizer that trains this model, or leave it out.")
-    rates, modes = list[float | None](), set[bool]()
+    rates, modes, shapes = list[float | None](), set[bool](), set[tuple[int, ...]]()
 
     def count_step(stepped: "Optimizer", *_arguments: object) -> None:
         rates.append(_common(stepped.param_groups, "lr"))
         modes.update(_batch_norm_modes(model))
 
-    hook = None if optimizer is None else optimizer.register_step_post_hook(count_step)
+    def note_shape(_model: object, inputs: tuple[Any, ...]) -> None:
+        shapes.update(tuple(one.shape[1:]) for one in inputs[:1] if getattr(one, "ndim", 0) == 4)
+
+    hooks = [model.register_forward_pre_hook(note_shape)]
+    hooks += [] if optimizer is None else [optimizer.register_step_post_hook(count_step)]
     before = _state(model)
     try:
         yield Path(folder)
     finally:
-        if hook is not None:
+        for hook in hooks:
             hook.remove()
     fields = {**given, **_settings(optimizer, rates), "batch_norm": MODES[modes.pop()] if len(modes) == 1 else None}
+    fields["input"] = shapes.pop() if len(shapes) == 1 else None
     card = UpdateCard.model_validate({"framework": f"torch {version('torch')}", **fields})
     write_update(folder, card, before=before, after=_state(model))
 

@@ -15,7 +15,7 @@ from leakage.api.update_check import ParameterNames, update_of
 from leakage.data.array_files import Arrays, Numbers
 from leakage.data.errors import UpdateFileError
 from leakage.engine.core import Params, Statistics
-from leakage.spec.update_card import Entry, UpdateCard
+from leakage.spec.update_card import CardEntry, UpdateCard
 
 COUNT = "num_batches_tracked"  # the buffer in which BatchNorm counts its batches
 CALLED = re.compile(r"update\['(.*?)'\]")  # how messages call an array
@@ -120,8 +120,8 @@ def _completed(card: UpdateCard, counted: int | None) -> UpdateCard:
         return card
     if card.steps.state == "known" and card.steps.value != counted:
         raise UpdateFileError(DISAGREE.format(card.steps.value, counted))
-    mode: Entry[Any] = Entry(value="batch")  # stored statistics do not change the counter
-    return card.model_copy(update={"steps": Entry(value=counted), "batch_norm": mode})
+    mode: CardEntry[Any] = CardEntry(value="batch")  # stored statistics do not change the counter
+    return card.model_copy(update={"steps": CardEntry(value=counted), "batch_norm": mode})
 
 
 def _statistics(model: nn.Module, before: dict[str, Tensor], after: dict[str, Tensor], card: UpdateCard) -> Statistics | None:

@@ -1,6 +1,6 @@
 """What an attack found in a recorded update, of which the pictures are unknown, and the outcome of all attacks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from statistics import median
 from typing import Literal, TypeAlias
 
@@ -76,17 +76,20 @@ class UpdateFinding:
 
 @dataclass(frozen=True, eq=False)
 class UpdateAudit:
-    """The outcome of an audit of a recorded update."""
+    """The outcome of an audit of a recorded update, as `leakage.audit_update` returns it. `print` shows it.
+
+    Args:
+        statements: what the update says before any attack, as sentences
+        assumptions: what was assumed of the client where its card is silent, and what the card guesses, as sentences
+        findings: what each attack found; the answers that explain most of the update come first
+    """
 
     statements: tuple[str, ...]
-    """What the update says before any attack."""
-    assumed: tuple[str, ...] = ()
-    """What was assumed of the client: what the card says, what it guesses, and what was left out."""
-    findings: tuple[UpdateFinding, ...] = field(default=())
-    """What each attack found: the answers that explain most of the update first."""
+    assumptions: tuple[str, ...] = ()
+    findings: tuple[UpdateFinding, ...] = ()
 
     def __str__(self) -> str:
-        lines = [*self.statements, *self.assumed, "", NO_TRUTH, ""]
+        lines = [*self.statements, *self.assumptions, "", NO_TRUTH, ""]
         return "\n".join([*lines, *map(str, self.answered), *self.unanswered])
 
     @property

@@ -21,7 +21,7 @@ class FedAvgOptimizer(LocalTraining):
     Source: McMahan et al. 2017, algorithm 1; Kingma and Ba 2015, algorithm 1; Loshchilov and Hutter 2019, algorithm 2; torch.optim.
     """
 
-    title = "Several local steps with an optimizer (SGD, Adam, AdamW)"
+    title = "Several local steps with an optimizer such as Adam"
     short = "FedAvg with optimizer"
     plain = "As FedAvg, but the phone trains as training scripts do: for example with Adam, weight decay and clipped gradients."
     hint = (

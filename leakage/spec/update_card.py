@@ -13,7 +13,7 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1000)]
 
 
-class Entry(Base, Generic[Value]):
+class CardEntry(Base, Generic[Value]):
     """What is known of one setting of the client."""
 
     value: Value | None = None
@@ -48,39 +48,39 @@ class UpdateCard(Base):
     format: Literal[1] = 1
     framework: str = Field(default="", max_length=60)
     """The program that wrote the update, such as "flower 1.42.0"."""
-    network: Entry[Part] = Entry()
+    network: CardEntry[Part] = CardEntry()
     """The network, as a model plug-in."""
-    input: Entry[tuple[int, int, int]] = Entry()
+    input: CardEntry[tuple[int, int, int]] = CardEntry()
     """The shape of a picture, (C, H, W)."""
-    normalization: Entry[tuple[tuple[float, ...], tuple[float, ...]]] = Entry()
+    normalization: CardEntry[tuple[tuple[float, ...], tuple[float, ...]]] = CardEntry()
     """The mean and the standard deviation of each channel, by which the client normalizes its pictures."""
-    classes: Entry[Count] = Entry()
-    protocol: Entry[Part] = Entry()
+    classes: CardEntry[Count] = CardEntry()
+    protocol: CardEntry[Part] = CardEntry()
     """How the client trains and what it sends, as a protocol plug-in, in place of optimizer, rate and the numbers of steps."""
-    optimizer: Entry[Literal["SGD", "SGD with Nesterov momentum", "Adam", "AdamW"]] = Entry()
-    rate: Entry[Share] = Entry()
+    optimizer: CardEntry[Literal["SGD", "SGD with Nesterov momentum", "Adam", "AdamW"]] = CardEntry()
+    rate: CardEntry[Share] = CardEntry()
     """The local learning rate."""
-    momentum: Entry[Share] = Entry()
-    weight_decay: Entry[Share] = Entry()
-    epochs: Entry[Count] = Entry()
-    steps: Entry[Count] = Entry()
+    momentum: CardEntry[Share] = CardEntry()
+    weight_decay: CardEntry[Share] = CardEntry()
+    epochs: CardEntry[Count] = CardEntry()
+    steps: CardEntry[Count] = CardEntry()
     """The number of local steps."""
-    mini_batch: Entry[Count] = Entry()
+    mini_batch: CardEntry[Count] = CardEntry()
     """Pictures in one mini-batch."""
-    accumulation: Entry[Count] = Entry()
+    accumulation: CardEntry[Count] = CardEntry()
     """Mini-batches in one local step."""
-    pictures: Entry[Count] = Entry()
+    pictures: CardEntry[Count] = CardEntry()
     """How many pictures the client has ("num-examples")."""
-    batch_norm: Entry[Literal["eval", "batch"]] = Entry()
+    batch_norm: CardEntry[Literal["eval", "batch"]] = CardEntry()
     """The statistics that BatchNorm uses in training: the stored ones, or those of the batch."""
-    round: Entry[Count] = Entry()
-    labels: Entry[tuple[int, ...]] = Entry()
+    round: CardEntry[Count] = CardEntry()
+    labels: CardEntry[tuple[int, ...]] = CardEntry()
     protections: tuple[Part, ...] = ()
     """Known protections, as plug-ins."""
 
-    def entries(self) -> Iterator[tuple[str, "Entry[Any]"]]:
+    def entries(self) -> Iterator[tuple[str, "CardEntry[Any]"]]:
         """Yield the fields that may be known, guessed or unknown, with their names."""
         for name in type(self).model_fields:
             value = getattr(self, name)
-            if isinstance(value, Entry):
+            if isinstance(value, CardEntry):
                 yield name, value

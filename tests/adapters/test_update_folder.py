@@ -189,14 +189,21 @@ def test_the_adapters_need_numpy_and_pydantic_and_no_other_package() -> None:
     assert packages - {"leakage"} <= {"numpy", "pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 
 
-def test_only_the_module_of_a_framework_imports_it_and_none_imports_more_of_this_project_than_the_card() -> None:
+def test_only_the_module_of_a_framework_imports_it_and_none_imports_more_of_this_project_than_card_and_files() -> None:
     imported = {}
     for file in sorted((ROOT / "leakage" / "adapters").glob("*.py")):
         lines = [line.strip() for line in file.read_text().splitlines()]
         modules = {line.split()[1] for line in lines if line.startswith(("from ", "import ")) and len(line.split()) > 1}
         imported[file.stem] = modules
     frameworks = {name: {module.split(".")[0] for module in modules} & {"flwr", "nvflare", "torch"} for name, modules in imported.items()}
-    expected = {"__init__": set(), "flower": set(), "nvflare": {"nvflare"}, "plain_torch": {"torch"}, "update_folder": set()}
+    expected = {
+        "__init__": set(),
+        "flower": set(),
+        "nvflare": {"nvflare"},
+        "plain_torch": {"torch"},
+        "update_folder": set(),
+        "update_reader": set(),
+    }
     assert frameworks == expected
     ours = {module for modules in imported.values() for module in modules if module.startswith("leakage")}
-    assert ours == {"leakage.spec.update_card", "leakage.adapters.update_folder"}
+    assert ours == {"leakage.spec.update_card", "leakage.adapters.update_folder", "leakage.data.array_files", "leakage.data.errors"}
