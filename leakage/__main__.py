@@ -147,7 +147,11 @@ def file_words(error: OSError) -> str:
 
 def audit_options(audit: argparse.ArgumentParser) -> None:
     """Add the arguments of the command `audit` to its parser."""
-    audit.add_argument("file", type=Path, help="audit.toml, or the audit.json of an earlier audit, which is repeated")
+    audit.add_argument(
+        "file", type=Path, help="audit.toml; the audit.json of an earlier audit, which is repeated; or a recorded update's folder"
+    )
+    audit.add_argument("--model", default="", metavar="MODULE:FUNCTION", help="of a recorded update: the function that returns its network")
+    audit.add_argument("--minutes", type=float, default=5.0, help="of a recorded update: the time for the audit; default 5")
     audit.add_argument("--out", type=Path, required=True, help="a new folder for the report")
     audit.add_argument(
         "--fail-if", action="append", default=[], metavar="THRESHOLD", help='for example "recognizable > 0"; may be repeated'

@@ -8,6 +8,7 @@ from leakage.auditing.audit_outcome import UNKNOWN
 from leakage.auditing.audit_run import run_audit
 from leakage.auditing.config import arguments_of, named_settings, read_config
 from leakage.auditing.thresholds import Threshold
+from leakage.auditing.update_command import perform_on_update
 from leakage.spec.words import REFUSED
 
 PASSED = 3  # exit status if a threshold was passed
@@ -17,15 +18,19 @@ log = logging.getLogger("leakage")
 def perform(given: argparse.Namespace) -> int:
     """Run the audit that a file describes, write its report, and return the exit status: 0, or PASSED if a threshold was passed.
 
+    In place of the file there may be the folder of a recorded update (`perform_on_update`).
+
     Raises:
         ValueError, TypeError: the file or a threshold is not allowed, or thresholds were given and no attack came to an answer.
         OSError: a file cannot be read or written.
     """
+    if given.out.exists() and any(given.out.iterdir()):
+        raise ValueError(f"{given.out} is not empty. Name a new folder for the report.")
+    if given.file.is_dir():
+        return perform_on_update(given)
     thresholds = [Threshold.parse(text) for text in given.fail_if]
     settings = read_config(given.file)
     repeat = given.file if given.file.suffix == ".json" else None
-    if given.out.exists() and any(given.out.iterdir()):
-        raise ValueError(f"{given.out} is not empty. Name a new folder for the report.")
     try:
         audit = run_audit(arguments_of(settings, Path.cwd(), repeat=repeat), named_settings(settings))
     except TypeError as error:  # a setting, or what a function of the owner returns, has a wrong type

@@ -60,10 +60,10 @@ def arguments_of(settings: Mapping[str, Any], folder: Path, **more: Any) -> Audi
     if "image_shape" in given:
         given["image_shape"] = tuple(given["image_shape"])
     if "loss" in settings:
-        given["loss"] = _function(settings["loss"], folder)
+        given["loss"] = import_function(settings["loss"], folder)
     data = settings["data"]
-    found = _function(data, folder)() if ":" in data and not (folder / data).exists() else folder / data
-    return AuditArguments(_function(settings["model"], folder)(), found, **given, **more)
+    found = import_function(data, folder)() if ":" in data and not (folder / data).exists() else folder / data
+    return AuditArguments(import_function(settings["model"], folder)(), found, **given, **more)
 
 
 def named_settings(settings: Mapping[str, Any]) -> dict[str, str]:
@@ -86,7 +86,7 @@ def _listed(name: str, given: Any) -> list[Any]:
     return given
 
 
-def _function(name: str, folder: Path) -> Callable[..., Any]:
+def import_function(name: str, folder: Path) -> Callable[..., Any]:
     """Import `package.module:function`, from the folder of the audit file or from what is installed. Raises ValueError."""
     module, _, function = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not module or not function:

@@ -1,6 +1,6 @@
 """What an attack found in a recorded update, of which the pictures are unknown, and the outcome of all attacks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, TypeAlias
 
@@ -99,5 +99,7 @@ class UpdateAudit:
 
     @property
     def unanswered(self) -> tuple[str, ...]:
-        """A sentence for each attack without an answer, with the reason."""
-        return tuple(dict.fromkeys(f"{one.title}: {one.state}. {one.why}" for one in self.findings if one.state != "answered"))
+        """A sentence for each attack without an answer, with the reason; it names the attacker where another one got further."""
+        answered = {finding.attack for finding in self.answered}
+        missing = [finding for finding in self.findings if finding.state != "answered"]
+        return tuple(dict.fromkeys(str(one if one.attack in answered else replace(one, attacker="")) for one in missing))
