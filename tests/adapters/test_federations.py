@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ import torch
 from federated_clients import RATE, make_network, read_batch
 from torch import nn
 
+import leakage
+from leakage.adapters.update_reader import read_update
+from leakage.auditing.card_client import card_clients
+from leakage.auditing.recorded_client import load_client
+from leakage.evaluation.metrics import psnr
 from leakage.settings import ROOT
 from leakage.spec.update_card import UpdateCard
 
@@ -76,6 +82,19 @@ def assert_is_sgd(kind: str, client: int, pictures: int, before: dict[str, Any],
         assert np.abs(difference[name] - moved).mean() <= 0.01 * np.abs(moved).mean() + 1e-9
 
 
+def assert_shows_the_picture(folder: Path, client: int) -> None:
+    """Attack the update of a client with one picture: its label is read, and an attacker that imitates its two steps shows the picture."""
+    x, y = read_batch("lenet", client, 1)
+    known = UpdateCard.model_validate({"input": (3, 32, 32), "pictures": 1, "rate": RATE, "epochs": EPOCHS})
+    recorded = load_client(replace(read_update(folder), card=known), make_network("lenet"))
+    adaptive = card_clients(recorded)[0]
+    attack = leakage.plugin("inverting_gradients", steps=1000, schedule="coarse first")
+    shape: dict[str, Any] = {"image_shape": (3, 32, 32), "batch_size": 1}
+    result = leakage.attack(recorded.model, update=adaptive.update, attack=attack, **shape, **adaptive.arguments)
+    assert (adaptive.title, result.labels) == ("adaptive", y.tolist())
+    assert float(psnr(result.reconstruction, x)) > float(psnr(torch.full_like(x, 0.5), x)) + 5  # dB
+
+
 @pytest.mark.parametrize(("pictures", "rounds"), [(1, 1), (4, 2)])
 def test_flower_clients_are_recorded(tmp_path: Path, pictures: int, rounds: int) -> None:
     folder = tmp_path / "updates"
@@ -90,6 +109,8 @@ def test_flower_clients_are_recorded(tmp_path: Path, pictures: int, rounds: int)
         assert set(parts) == {"before", "after"}
         difference = {name: value - parts["before"][name] for name, value in parts["after"].items()}
         assert_is_sgd("lenet", client, pictures, parts["before"], difference)
+        if pictures == 1:
+            assert_shows_the_picture(folder / name, client)
         if round == 1:
             assert all(np.array_equal(parts["before"][name], value) for name, value in begin.items())
         else:  # FedAvg: the mean of what both sent in the round before

@@ -11,6 +11,8 @@ import pytest
 import torch
 from federated_clients import make_network, read_batch, train
 
+from leakage.adapters.update_reader import read_update
+from leakage.auditing.recorded_client import load_client
 from leakage.spec.update_card import UpdateCard
 
 FIXTURES = Path(__file__).with_name("fixtures")
@@ -80,3 +82,20 @@ def test_the_state_dict_of_a_loop_has_the_buffers_of_batchnorm() -> None:
     assert_equal(parts["before"], {name: value.numpy() for name, value in model.state_dict().items()})
     train(model, *read_batch("tiny", 0, 2), 3, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))
     assert_equal(parts["after"], {name: value.numpy() for name, value in model.state_dict().items()})
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_update_is_matched_with_its_network(folder: str) -> None:
+    _, parts = read(folder)
+    model = make_network("tiny")
+    client = load_client(read_update(FIXTURES / folder), model)
+    state = dict(zip(model.state_dict(), parts["before"].values(), strict=True)) if folder == "nameless" else parts["before"]
+    for name, weight in client.model.named_parameters():
+        assert np.array_equal(weight.detach().numpy(), state[name])
+    sent = parts.get("difference") or {
+        name: parts["after"][key] - parts["before"][key] for name, key in zip(state, parts["after"], strict=True)
+    }
+    for name, value in client.sent.items():
+        np.testing.assert_allclose(value.numpy(), sent[name], rtol=0, atol=1e-7)
+    steps = {"plain_torch": 3, "flower": EPOCHS, "nameless": EPOCHS, "nvflare": EPOCHS}[folder.split("/")[0]]
+    assert client.card.steps.value == steps  # read from BatchNorm's counter, or said by NVFlare
