@@ -57,6 +57,11 @@ class Settings:
         return self.home / "checkpoints"
 
     @property
+    def updates(self) -> Path:
+        """The folder of recorded updates, which visitors send for an audit."""
+        return self.home / "updates"
+
+    @property
     def programs(self) -> Path:
         """The folder of the steps that were compiled on this machine."""
         return self.home / "programs"

@@ -111,6 +111,7 @@ def clean(store: Store, uploads: float, unseen: float) -> Iterator[str]:
     yield f"{before - len(store.everything())} runs removed: uploads older than {uploads:g} days, owners not seen for {unseen:g}."
     yield f"{store.housekeeping.tidy()} old runs thinned to their answers or removed, to make room."
     store.models.remove_unheld()
+    store.updates.remove_unheld()
 
 
 def export(store: Store, out: Path) -> int:

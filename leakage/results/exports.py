@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 from leakage.data.images import saved, tiles
 from leakage.results import slides
 from leakage.results.captions import caption, headline
-from leakage.runs.events import AttackEnd, FrameEvent, ProgressEvent, RoundEvent
+from leakage.runs.events import AttackEnd, FindingEvent, FrameEvent, ProgressEvent, RoundEvent, StatementEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
@@ -196,6 +196,15 @@ def _experiment(store: Store, run: Run) -> Download | None:
     return Download("application/json", json.dumps(_parsed(run), indent=2).encode())
 
 
+def _audit(store: Store, run: Run) -> Download | None:
+    statements = [event.text for event in store.events_of(run.id, StatementEvent)]
+    findings = [event.model_dump(mode="json", exclude={"kind", "run", "seq", "picture"}) for event in store.events_of(run.id, FindingEvent)]
+    task = json.loads(run.experiment)
+    del task["files"]  # a name on this machine
+    body = {"task": task, "version": run.version, "statements": statements, "findings": findings, "result": run.result}
+    return Download("application/json", json.dumps(body, indent=2).encode())
+
+
 SLIDES = {"slide.png": slides.png, "run.gif": slides.gif}
 MAKERS: dict[str, dict[str, Callable[[Store, Run], Download | None]]] = {  # kind of run -> name of a download -> its function
     "attack": {"final.png": _final, "run.webp": _animation, "curves.csv": _curves, "experiment.json": _experiment},
@@ -203,4 +212,5 @@ MAKERS: dict[str, dict[str, Callable[[Store, Run], Download | None]]] = {  # kin
     "invert": {"curves.csv": _epochs, "experiment.json": _experiment},
     "rank": {"experiment.json": _experiment},
     "handed": {},
+    "audit": {"audit.json": _audit},
 }

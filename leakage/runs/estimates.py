@@ -11,6 +11,7 @@ from functools import lru_cache
 from leakage.runs.events import AttackEnd
 from leakage.runs.notes import SPEEDS
 from leakage.runs.store import Run, Store
+from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.part import FIRST_NAMES
@@ -24,9 +25,10 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     """Estimate the seconds that a task with defaults filled in takes; None if nothing is known.
 
     The time of a step of an attack is that of the latest runs of the same attack on the same model, or else follows from the speeds that
-    idle workers measured. The time of a rank measurement follows from the sizes of its layers. There is no estimate for a training.
+    idle workers measured. The time of a rank measurement follows from the sizes of its layers, that of an audit from its minutes. There is
+    no estimate for a training.
     """
-    if isinstance(task, Ranks | HandedModel):
+    if isinstance(task, Ranks | HandedModel | AuditTask):
         return task.seconds
     if isinstance(task, Training | InverterTraining):
         return None

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from leakage.runs.connections import Connection, Database, Row
-from leakage.runs.events import FrameEvent, MetaEvent, RunEvent, ThinnedEvent
+from leakage.runs.events import FindingEvent, FrameEvent, MetaEvent, RunEvent, ThinnedEvent
 from leakage.runs.thin import log_spaced
 
 MAX_FRAMES = 240  # pictures kept per run
 THINNED = 160  # pictures that remain after a run has exceeded MAX_FRAMES
+WITH_PICTURES = (FrameEvent.kind_name(), FindingEvent.kind_name())  # kinds of events
 E = TypeVar("E", bound=RunEvent)
 
 
@@ -23,8 +24,10 @@ class EventLog:
         """Append an event and return its sequence number; 0 when the run has been deleted meanwhile."""
         return self.database.write_making_room(lambda db: append(db, run, event))
 
-    def add_frame(self, run: str, frame: FrameEvent, png: bytes) -> int:
-        """Append a frame with its contact sheet (its pictures in one PNG); return its sequence number, or 0 if the run has been deleted.
+    def add_frame(self, run: str, frame: FrameEvent | FindingEvent, png: bytes) -> int:
+        """Append a frame, or a finding of an audit, with its contact sheet (its pictures in one PNG).
+
+        Return its sequence number, or 0 if the run has been deleted.
 
         If the run then has more than MAX_FRAMES sheets, only THINNED of them are kept, evenly spaced on a log scale of the frame's number.
         """
@@ -118,6 +121,6 @@ def dumps(body: Any) -> str:
 
 def _json_of(row: Row) -> dict[str, Any]:
     body = json.loads(row["body"])
-    if row["kind"] == "frame":
+    if row["kind"] in WITH_PICTURES:
         body["picture"] = row["picture"] is not None
     return {**body, "run": row["run"], "seq": row["seq"], "kind": row["kind"]}

@@ -220,6 +220,34 @@ class GradientRank(EventPart):
         return self.rank < self.directions
 
 
+class FindingFacts(EventPart):
+    """What one attack on a recorded update found; there is no truth to compare with.
+
+    state            answered, does not apply, not tried or failed; `why` gives the reason of the last three
+    count            how many pictures it reconstructed
+    distance         the relative distance of the update that its pictures would give from the received one; `random_distance`: of
+                     random pictures
+    agreement        how alike the answers from different random starts are: mean PSNR in dB
+    planted          PSNR in dB that the same attack reaches on public pictures under the same card; `planted_grey`: that of a grey picture
+    proved           whether the attack has proved its pictures, by an equation that no other pictures satisfy
+    """
+
+    title: str
+    attacker: str
+    state: str
+    why: str = ""
+    count: int = 0
+    labels: tuple[int, ...] = ()
+    distance: Maybe = None
+    random_distance: Maybe = None
+    agreement: Maybe = None
+    planted: tuple[Maybe, ...] = ()
+    planted_grey: Maybe = None
+    proved: bool = False
+    steps: int = 0
+    seconds: float = 0.0
+
+
 class CopyFacts(EventPart):
     """A tensor as some clients received it, beside the agreed one; see engine/handed_layers.py. Its rows are along the first dimension.
 

@@ -11,6 +11,7 @@ from leakage.runs.event_parts import (
     CheckFacts,
     Ending,
     EventPart,
+    FindingFacts,
     FrameScores,
     GradientRank,
     LayerFacts,
@@ -259,8 +260,36 @@ class HandedModelEnd(EndEvent):
     layers: tuple[LayerFacts, ...]
 
 
+# ---------------------------------------------------------------- an audit of a recorded update
+
+
+class StatementEvent(RunEvent):
+    """A sentence on what the update says by itself, before any attack."""
+
+    kind: Literal["statement"] = "statement"
+    text: str
+
+
+class FindingEvent(FindingFacts, RunEvent):
+    """What one attack found; `picture`: whether the store has its pictures."""
+
+    kind: Literal["finding"] = "finding"
+    picture: bool = False
+
+
+class AuditEnd(EndEvent):
+    """The result of an audit: a sentence on what was found, and how many attacks were tried and gave pictures."""
+
+    conclusion: str
+    tried: int
+    answered: int
+    seconds: float
+    whole: bool
+
+
 ALL: tuple[type[RunEvent], ...] = (  # all kinds of events that may be in a store
     *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd, InverterEnd),
     *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd, HandedModelEnd),
+    *(StatementEvent, FindingEvent, AuditEnd),
 )

@@ -40,6 +40,7 @@ def _private_paths(config: Settings) -> Iterator[Path]:
     for path in config.home.iterdir():
         if path.is_file() and not path.is_symlink():
             yield path
-    if config.checkpoints.is_dir():
-        yield config.checkpoints
-        yield from (path for path in config.checkpoints.rglob("*") if not path.is_symlink())
+    for folder in (config.checkpoints, config.updates):
+        if folder.is_dir():
+            yield folder
+            yield from (path for path in folder.rglob("*") if not path.is_symlink())

@@ -11,11 +11,11 @@ from functools import cache
 import numpy as np
 
 from leakage.data import lpips_weights
-from leakage.data.checkpoints import find
 from leakage.data.images import PictureError, read, sheet
 from leakage.data.images import find as find_picture
 from leakage.data.inverters import inverters_digest
 from leakage.runs import estimates
+from leakage.runs.audit_log import AuditLog
 from leakage.runs.connections import StoreError
 from leakage.runs.device_kinds import CPU
 from leakage.runs.event_parts import GradientRank
@@ -33,7 +33,7 @@ from leakage.runs.events import (
 from leakage.runs.notes import DEVICE, RECORDED, SLOTS
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
-from leakage.runs.run_request import MEASURED, RunRequest
+from leakage.runs.run_request import MEASURED, RunRequest, version_of_weights
 from leakage.runs.salvage import open_store
 from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.runs.upload_codes import UploadCodes
@@ -41,12 +41,14 @@ from leakage.runs.upload_limits import check_room
 from leakage.settings import Settings, settings
 from leakage.spec import catalog as plugins
 from leakage.spec.aliases import EARLIER_RUNS
+from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
 
 MODEL_FOLDERS = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of the models that a task trains, below the home
 SEEN = 3600.0  # seconds between two stored visits of an owner
+FILES_GONE = "The files of this update are gone. Choose them again."
 NOT_READY = "The list of attacks and models is still being prepared. Try again in a few seconds."
 
 
@@ -63,6 +65,7 @@ class Service:
 
     def __init__(self, store: Store, config: Settings) -> None:
         self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
+        self.audits = AuditLog(store)
         self.seen: dict[str, float] = {}  # when each owner was last noted as seen
 
     @property
@@ -109,11 +112,19 @@ class Service:
             raise SpecError(f"pictures: the upload {missing[0]!r} is gone. Choose its file again.")
         files = {f"upload:{id}": uploads[id] for id in used}
         learned = f" {inverters_digest()}" if self.ready().attacks.get(resolved.attack.id).learned else ""
-        return RunRequest(resolved, "attack", files, f" {_weights(resolved)} {lpips_weights.available_nets()}{learned}")
+        return RunRequest(resolved, "attack", files, f" {version_of_weights(resolved)} {lpips_weights.available_nets()}{learned}")
 
     def train(self, task: Training | InverterTraining, owner: str) -> str:
         """Queue a training, or share an equal run that is already there; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
+
+    def audit(self, task: AuditTask, owner: str) -> str:
+        """Queue an audit of a recorded update, whose files this owner has sent; return the run's id. Raises SpecError."""
+        if not self.store.updates.files(task.files):
+            raise SpecError(FILES_GONE)
+        (run,) = self._queue([RunRequest(task.resolve(self.ready()), "audit")], owner)
+        self.store.updates.mark_used(task.files)
+        return run
 
     def measure(self, task: Ranks | HandedModel, owner: str) -> str:
         """Queue a measurement of a network or a look at a handed-out model, or share an equal run; return its id. Raises SpecError."""
@@ -167,7 +178,7 @@ class Service:
             digest=task.digest(),
             version=version,
             experiment=task.model_dump_json(),
-            shareable=not request.files,
+            shareable=request.shareable,
             estimate=self.estimate(task),
             created=time.time(),
             model_folder=folder,
@@ -246,10 +257,11 @@ class Service:
         self.store.drop(run, owner)
 
     def delete_all(self, owner: str) -> int:
-        """Delete all runs of this owner and return how many there were."""
+        """Delete all runs and files of this owner, and return how many runs there were."""
         runs = self.mine(owner)
         for run in runs:
             self.delete(run.id, owner)
+        self.store.updates.remove_of(owner)
         return len(runs)
 
     def place(self, run: str) -> Place:
@@ -266,11 +278,6 @@ class Service:
         """Estimate the seconds that a task with defaults filled in takes on this machine; None if nothing is known."""
         known = self.catalog()
         return estimates.estimate(self.store, task, known) if known else None
-
-
-def _weights(experiment: Experiment) -> str:
-    """Return the beginning of the SHA-256 of an experiment's trained weights, or "untrained"."""
-    return find(experiment.checkpoint)[1].sha256[:12] if experiment.checkpoint else "untrained"
 
 
 @cache

@@ -14,6 +14,7 @@ from leakage.runs.notes import CLOCK, LOG
 from leakage.runs.rows import OPEN, Label, Removed, Run
 from leakage.runs.run_queue import Caps, QueueFullError, RunQueue
 from leakage.runs.trained_models import SHARE, TrainedModels
+from leakage.runs.update_sets import UpdateSets
 from leakage.spec.aliases import names_of
 
 __all__ = ["OPEN", "Caps", "Label", "QueueFullError", "Removed", "Run", "Store"]
@@ -26,6 +27,7 @@ class Store(RunQueue):
     def __init__(self, path: Path, *, max_mb: int = 4096) -> None:
         super().__init__(Database(path, migrations=MIGRATIONS, max_mb=max_mb * (1 - SHARE)))
         self.models = TrainedModels(self.database, max_mb=max_mb)
+        self.updates = UpdateSets(self.database)
         self.path = path
         self.close = self.database.close
         self.housekeeping = Housekeeping(self.database)
@@ -137,6 +139,7 @@ class Store(RunQueue):
         if self.database.write_using_reserve(work):
             self.empty_log()
         self.models.remove_unheld()
+        self.updates.remove_unheld()
         self.database.set_reserve_aside()
 
     def empty_log(self) -> None:

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 from leakage.networks.grammar import Map, canonical, unroll
 from leakage.networks.grammar import parse as parse_network
 from leakage.networks.rank_cost import gradient_directions, gradient_seconds, seconds, to_measure, too_large
+from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog, CatalogError
 from leakage.spec.experiment import (
     MAX_SECONDS,
@@ -221,7 +222,7 @@ class HandedModel(Base):
         return 1.0
 
 
-Task = Experiment | Training | InverterTraining | Ranks | HandedModel
+Task = Experiment | Training | InverterTraining | Ranks | HandedModel | AuditTask
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:

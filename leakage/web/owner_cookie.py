@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from leakage.runs.owners import COOKIE
 from leakage.web.request_filter import is_secure
 
-PAGES = ("", "ask", "compare", "architecture", "training", "runs")  # last parts of the paths with which the cookie is set
+PAGES = ("", "ask", "compare", "architecture", "training", "audit", "runs")  # last parts of the paths with which the cookie is set
 OWNER_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
 YEAR = 365 * 24 * 3600
 

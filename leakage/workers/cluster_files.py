@@ -44,7 +44,7 @@ class NeededFile:
 
 def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
     """Return the files that a run reads, with their paths on this machine. Raises PictureError or CheckpointError if a file is missing."""
-    if run.kind in ("rank", "handed"):
+    if run.kind in ("rank", "handed", "audit"):
         return {}
     folder = data_folder()
     if run.kind == "train":

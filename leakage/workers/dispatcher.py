@@ -171,6 +171,7 @@ class Dispatcher:
         if tidied := self.store.housekeeping.tidy():
             log.info("the store was nearly full: %d old runs were thinned to their answers or removed", tidied)
         self.store.models.remove_unheld()
+        self.store.updates.remove_unheld()
         if self.store.note(LOG):
             self.store.empty_log()
 

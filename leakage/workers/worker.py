@@ -22,9 +22,10 @@ from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
 from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, memory_fraction, settings
+from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import Experiment, Part
 from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, parse_training
-from leakage.workers import attack_job, handed_job, inverter_job, plugin_catalog, rank_job, training_job
+from leakage.workers import attack_job, audit_job, handed_job, inverter_job, plugin_catalog, rank_job, training_job
 from leakage.workers.adapter import play
 from leakage.workers.job import Job
 from leakage.workers.memory_limit import limit_memory
@@ -77,6 +78,14 @@ def look_at_model(job: Job, _device: torch.device) -> None:
     job.done(HandedModelEnd(layers=handed_job.layers(task)))
 
 
+def audit(job: Job, _device: torch.device) -> None:
+    """Audit a recorded update, with all cores while no other run is computed, and finish the run."""
+    job.limit_time(job.run.experiment_as(AuditTask).max_seconds)
+    job.heartbeat.most = cores()
+    result = audit_job.perform(job.store, job.run, job.heartbeat)
+    job.done(result, whole=result.whole)
+
+
 def train_attacker(job: Job, _device: torch.device) -> None:
     """Train a network that undoes updates, with all cores while no other run is computed, and finish the run."""
     job.limit_time(job.run.experiment_as(InverterTraining).max_seconds)
@@ -100,6 +109,7 @@ KINDS = {
     "train": Kind(train, "the same training, asked for again, goes on from its last full round"),
     "invert": Kind(train_attacker, "nothing of it is kept"),
     "rank": Kind(measure_ranks, "the ranks so far are shown"),
+    "audit": Kind(audit, "what was found so far is shown"),
     "handed": Kind(look_at_model, "nothing of it is kept"),
 }
 

@@ -18,6 +18,19 @@ export interface AttackEnd {
   timing_key?: string | null;
 }
 
+/** The result of an audit: a sentence on what was found, and how many attacks were tried and gave pictures. */
+export interface AuditEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  conclusion: string;
+  tried: number;
+  answered: number;
+  seconds: number;
+  whole: boolean;
+}
+
 /** The scores of a baseline, a picture that does not depend on the private pictures. PSNR is in dB. */
 export interface BaselineScores {
   psnr?: number | null;
@@ -59,6 +72,28 @@ export interface Ending {
   how: string;
   words: string;
   checks?: CheckFacts[];
+}
+
+/** What one attack found; `picture`: whether the store has its pictures. */
+export interface FindingEvent {
+  kind: 'finding';
+  run?: string;
+  seq?: number;
+  title: string;
+  attacker: string;
+  state: string;
+  why?: string;
+  count?: number;
+  labels?: number[];
+  distance?: number | null;
+  random_distance?: number | null;
+  agreement?: number | null;
+  planted?: (number | null)[];
+  planted_grey?: number | null;
+  proved?: boolean;
+  steps?: number;
+  seconds?: number;
+  picture?: boolean;
 }
 
 /** A frame: the attack's guess at one step, with its scores. */
@@ -344,6 +379,14 @@ export interface StateEvent {
   wait?: number | null;
 }
 
+/** A sentence on what the update says by itself, before any attack. */
+export interface StatementEvent {
+  kind: 'statement';
+  run?: string;
+  seq?: number;
+  text: string;
+}
+
 /** A tensor of a layer: its name and shape; if the layer is not as agreed, its agreed cells, and each copy that clients received. */
 export interface TensorFacts {
   name: string;
@@ -413,4 +456,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd | HandedModelEnd;
+export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd | HandedModelEnd | StatementEvent | FindingEvent | AuditEnd;
