@@ -154,19 +154,21 @@ class UpdateSets:
         for folder in self.folder.glob("*/*/"):
             used, old = folder.with_name(folder.name + USED), time.time() - UNUSED
             if (used.exists() or _newest(folder) < old) and not self.has_runs(f"{folder.parent.name}/{folder.name}"):
-                _remove(folder)
                 used.unlink(missing_ok=True)
+                _remove(folder)
         for draft in self.folder.glob(f"*/*{DRAFT}"):
             if _newest(draft) < time.time() - UNUSED:
                 draft.unlink(missing_ok=True)
 
     def remove_of(self, owner: str) -> None:
         """Delete all files of an owner that no run uses, those that are being sent too."""
+        for name in [name for name in self.opened if self.is_open(name, owner)]:
+            del self.opened[name]
         for path in self.folder.glob(f"{_hash(owner)}/*"):
-            name = f"{path.parent.name}/{path.name.split('.')[0]}"
-            if not self.has_runs(name):
-                self.opened.pop(name, None)
-                _remove(path) if path.is_dir() else path.unlink(missing_ok=True)
+            if not self.has_runs(f"{path.parent.name}/{path.name.split('.')[0]}"):
+                path.unlink(missing_ok=True) if path.is_file() else shutil.rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            (self.folder / _hash(owner)).rmdir()
 
 
 def _hash(owner: str) -> str:

@@ -37,6 +37,7 @@ from leakage.web.request_filter import AGENT, RequestFilter
 from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 from leakage.web.streamlit_page import page_routes
+from leakage.web.update_routes import UpdateRoutes
 from leakage.web.upload_gate import UploadGate
 
 GRACE = 4.0  # most seconds between the first signal to stop and the end of the process
@@ -48,7 +49,12 @@ log = logging.getLogger(__name__)
 
 def routes(base: str = "") -> list[Route]:
     """Return all routes, below a prefix such as `/gle`."""
-    return [*page_routes(base), *Routes(service(), store(), _stream()).below(base), *LearnRoutes(service(), base).routes()]
+    return [
+        *page_routes(base),
+        *Routes(service(), store(), _stream()).below(base),
+        *UpdateRoutes(store()).below(base),
+        *LearnRoutes(service(), base).routes(),
+    ]
 
 
 def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
