@@ -45,6 +45,7 @@ else:  # inside the application, this file is the script that runs for every pag
         st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),
         st.Page("pages/training.py", title="Training", icon=":material/model_training:"),
+        st.Page("pages/audit.py", title="Audit", icon=":material/policy:"),
         st.Page("pages/architecture.py", title="Architecture", icon=":material/account_tree:"),
         st.Page("pages/runs.py", title="Your runs", icon=":material/history:"),
     ]

@@ -8,54 +8,16 @@ import streamlit as st
 
 from leakage.frontend.markup import render
 from leakage.results.comparison import MAX_RUNS
-from leakage.results.run_titles import attack_title, ranks_title, training_title
-from leakage.runs.endings import how_it_stands
-from leakage.runs.events import AttackEnd, InverterEnd, TrainingEnd
+from leakage.runs.events import AttackEnd
 from leakage.runs.run_labels import LONGEST, printable
 from leakage.runs.service import service
 from leakage.runs.store import Label, Run
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import InverterTraining, Ranks, Training
 from leakage.ui.common import delete_by_code, explain, gone
 from leakage.ui.common.base_path import address_of, base
 from leakage.ui.common.markdown import Markdown, escape, link
 from leakage.ui.common.session import delete_all, owner
-from leakage.ui.training import attackers
-
-
-def attack_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """Return how an attack ended, its title, and the address of its page."""
-    end, status = run.outcome(AttackEnd), how_it_stands(run)
-    if end and end.scores.psnr is not None and end.verdict:
-        status += f" · {end.verdict.word}, PSNR {end.scores.psnr:.1f} dB"
-    return status, attack_title(run.experiment_as(Experiment), known), f"{base()}/?run={run.id}"
-
-
-def training_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """Return how a training ended, its title, and the address of its page."""
-    end = run.outcome(TrainingEnd)
-    status = how_it_stands(run) + (f" · accuracy {end.accuracy:.1%}" if end and end.accuracy is not None else "")
-    return status, training_title(run.experiment_as(Training), known), f"{base()}/training?run={run.id}"
-
-
-def ranks_row(run: Run, _known: Catalog) -> tuple[str, str, str]:
-    """Return how a measurement of ranks ended, its title, and the address of its page."""
-    task = run.experiment_as(Ranks)
-    measured = [rank for rank in service().ranks(run.id).values() if rank is not None]
-    whole = " and the whole gradient" if service().gradient_rank(run.id) else ""
-    status = f"{how_it_stands(run)} · {len(measured)} of {len(task.layers)} layers{whole} measured"
-    return status, ranks_title(task), explain.ranks_link(task)
-
-
-def attacker_row(run: Run, known: Catalog) -> tuple[str, str, str]:
-    """Return how the training of an attacker's network ended, its title, and the address of its page."""
-    end = run.outcome(InverterEnd)
-    status = how_it_stands(run) + (f" · {attackers.decibels(end.mse):.1f} dB on pictures it never saw" if end and end.mse else "")
-    return status, attackers.title(run.experiment_as(InverterTraining), known), f"{base()}/training?run={run.id}"
-
-
-ROWS = {"attack": attack_row, "train": training_row, "invert": attacker_row, "rank": ranks_row}
+from leakage.ui.training.run_rows import row_of
 
 
 def show_row(run: Run, label: Label, known: Catalog) -> None:
@@ -88,7 +50,7 @@ def rename(run: str, holder: str) -> None:
 
 def show_summary(run: Run, name: str, known: Catalog) -> None:
     """Draw the picture of a run, its name or title as a link, its time, and how it ended."""
-    status, title, address = ROWS[run.kind](run, known)
+    status, title, address = row_of(run, known)
     when = time.strftime("%d %b %H:%M", time.localtime(run.created))
     with st.container(horizontal=True, vertical_alignment="center", width="content"):
         if run.kind == "attack" and (end := run.outcome(AttackEnd)) and end.answer is not None:  # else there is no picture

@@ -1,0 +1,170 @@
+"""The page Audit: files are checked, the card fills the form, Run queues the audit, and what it finds is shown and listed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from page_visits import Open, fine, press_run, words
+from recorded_updates import send_update, write_update
+from streamlit.testing.v1 import AppTest
+
+from leakage.results.audit_words import NO_PROOF
+from leakage.runs.owners import owner_of
+from leakage.runs.service import Service
+from leakage.runs.store import Run
+from leakage.spec.audit_task import AuditTask
+from leakage.ui.audit.recorded_files import SET
+from leakage.workers.worker import perform
+
+PAGE = "pages/audit.py"
+ME = owner_of("me")
+CARD = {"input": [3, 32, 32], "classes": 10, "rate": 0.1, "pictures": 1, "epochs": {"guess": 2}, "optimizer": "SGD", "labels": [3, 7]}
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_update(tmp_path_factory.mktemp("recorded"), CARD)
+
+
+@pytest.fixture
+def sent(door: Service, visit: Open) -> Callable[..., AppTest]:
+    """The page after these files of a folder have arrived."""
+
+    def arrived(folder: Path, *names: str) -> AppTest:
+        at = visit(PAGE)
+        fine(at)
+        at.session_state[SET] = send_update(door, ME, names, source=folder)
+        at.run()
+        fine(at)
+        return at
+
+    return arrived
+
+
+def queued(door: Service, at: AppTest) -> Run:
+    run = door.look(at.query_params["run"] if isinstance(at.query_params["run"], str) else at.query_params["run"][0])
+    assert run is not None
+    return run
+
+
+def test_a_visitor_sees_what_to_do_and_cannot_run_before_there_are_files(door: Service, visit: Open) -> None:
+    at = visit(PAGE)
+    fine(at)
+    assert at.button(key="run-button").disabled
+    assert "1. **Choose files.**" in words(at)
+    assert "The files go only to the machine that runs this page." in words(at)
+    assert "numpy.savez" in at.code[0].value
+
+
+@pytest.mark.parametrize(
+    ("names", "lacking"),
+    [
+        (("card.json",), "The card alone is no update"),
+        (("before.npz",), "Still missing: the weights after the training."),
+        (("after.npz", "card.json"), "Still missing: the weights before the training."),
+    ],
+)
+def test_an_update_that_is_not_complete_says_what_is_missing(
+    sent: Callable[..., AppTest], recorded: Path, names: tuple[str, ...], lacking: str
+) -> None:
+    at = sent(recorded, *names)
+    assert lacking in words(at)
+    assert at.button(key="run-button").disabled
+
+
+def test_files_that_are_no_update_are_refused_with_the_readers_sentence(sent: Callable[..., AppTest], tmp_path: Path) -> None:
+    (tmp_path / "gradient.npz").write_bytes(b"PK no archive")
+    at = sent(tmp_path, "gradient.npz")
+    assert "gradient.npz" in at.error[0].value
+    assert at.button(key="run-button").disabled
+
+
+def test_a_card_with_a_wrong_field_is_refused(sent: Callable[..., AppTest], tmp_path: Path) -> None:
+    write_update(tmp_path, {"learning": 3})
+    at = sent(tmp_path, "gradient.npz", "card.json")
+    assert "no such field" in at.error[0].value
+
+
+def test_the_card_fills_the_form_and_the_form_makes_the_task(door: Service, sent: Callable[..., AppTest], recorded: Path) -> None:
+    at = sent(recorded, "before.npz", "after.npz", "card.json")
+    assert at.number_input(key="audit.rate.value").value == 0.1
+    assert at.button_group(key="audit.epochs.state").value == "guessed"
+    at.button_group(key="audit.pictures.state").set_value("unknown").run()
+    at.button_group(key="audit.momentum.state").set_value("guessed").run()
+    at.number_input(key="audit.momentum.value").set_value(0.5)
+    fine(press_run(at))
+    run = queued(door, at)
+    card = run.experiment_as(AuditTask).card
+    states = {name: entry.state for name, entry in card.entries() if entry.state != "unknown"}
+    assert states == {
+        **dict.fromkeys(("network", "input", "classes", "rate", "optimizer", "labels"), "known"),
+        **dict.fromkeys(("epochs", "momentum"), "guessed"),
+    }
+    assert (card.rate.value, card.epochs.value, card.momentum.value, card.labels.value) == (0.1, 2, 0.5, (3, 7))
+    assert run.kind == "audit"
+    assert not run.shareable
+    assert [mine.id for mine in door.mine(ME)] == [run.id]
+
+
+@pytest.mark.parametrize(
+    ("row", "text", "problem"),
+    [("labels", "cat", "Classes of the pictures: Numbers"), ("normalization", "0.5, 0.5; 1", "as many means as deviations")],
+)
+def test_what_is_no_number_is_explained(sent: Callable[..., AppTest], recorded: Path, row: str, text: str, problem: str) -> None:
+    at = sent(recorded, "gradient.npz")
+    at.button_group(key=f"audit.{row}.state").set_value("known").run()
+    at.text_input(key=f"audit.{row}.value").set_value(text).run()
+    fine(at)
+    assert problem in at.error[0].value
+    assert at.button(key="run-button").disabled
+
+
+def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
+    door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path
+) -> None:
+    at = press_run(sent(recorded, "before.npz", "after.npz", "card.json"))
+    fine(at)
+    assert "Waiting: 1 in the queue" in words(at)
+    assert at.button(key="other-files")
+    run = door.store.claim("0:1")
+    assert run is not None
+    perform(door.store, run, torch.device("cpu"))
+    at.run()
+    fine(at)
+    assert NO_PROOF in words(at)
+    assert "What the update says by itself, before any attack" in words(at)
+    assert " tried: " in words(at)
+    pictures = [html.proto.body for html in at.get("html") if "gle-findings" in html.proto.body]
+    assert f"/api/runs/{run.id}/frames/" in pictures[0]
+    mine = visit("pages/runs.py")
+    fine(mine)
+    assert f"/audit?run={run.id}" in words(mine)
+    assert "gave pictures" in words(mine)
+    mine.button(key=f"delete-{run.id}").click().run()
+    assert list(door.store.updates.folder.glob("*")) == []
+    fine(gone := visit(PAGE, run=run.id))
+    assert "This audit is not here" in gone.warning[0].value
+
+
+def test_an_audit_can_be_stopped_by_its_owner_alone(door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path) -> None:
+    at = press_run(sent(recorded, "gradient.npz"))
+    run = queued(door, at)
+    stranger = visit(PAGE, who="you", run=run.id)
+    assert "Stop" not in [button.label for button in stranger.button]
+    next(button for button in at.button if button.label == "Stop").click().run()
+    fine(at)
+    assert queued(door, at).status == "cancelled"
+
+
+def test_other_files_begin_anew_and_deleting_all_forgets_them(door: Service, sent: Callable[..., AppTest], recorded: Path) -> None:
+    at = press_run(sent(recorded, "gradient.npz"))
+    first = at.session_state[SET]
+    at.button(key="other-files").click().run()
+    fine(at)
+    assert at.session_state[SET] != first
+    assert door.store.updates.files(first)
+    next(button for button in at.button if button.label == "Delete them").click().run()
+    fine(at)
+    assert list(door.store.updates.folder.glob("*")) == []
+    assert at.button(key="run-button").disabled
