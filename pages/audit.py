@@ -102,7 +102,7 @@ def page() -> None:
             begin(task)
     with right, st.container(key="audit-result"):
         if run := st.query_params.get("run"):
-            audit_view.show(run)
+            audit_view.show(run, task)
         else:
             st.markdown(INTRODUCTION)
     draw_foot()

@@ -119,10 +119,12 @@ class Service:
         return self._queue([RunRequest(task.resolve(self.ready()), "train" if isinstance(task, Training) else "invert")], owner)[0]
 
     def audit(self, task: AuditTask, owner: str) -> str:
-        """Queue an audit of a recorded update, whose files this owner has sent; return the run's id. Raises SpecError."""
+        """Queue an audit of a recorded update, or return this owner's equal run; return the run's id. Raises SpecError."""
         if not self.store.updates.files(task.files):
             raise SpecError(FILES_GONE)
-        (run,) = self._queue([RunRequest(task.resolve(self.ready()), "audit")], owner)
+        request = RunRequest(task.resolve(self.ready()), "audit")
+        equal = self.audits.find_equal(request.task, self.ready().version)
+        (run,) = [equal] if equal else self._queue([request], owner)
         self.store.updates.mark_used(task.files)
         return run
 

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+from contextlib import suppress
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
@@ -11,7 +12,7 @@ from starlette.routing import Route
 from leakage.runs.connections import FULL
 from leakage.runs.owners import COOKIE, owner_of
 from leakage.runs.store import Store
-from leakage.runs.update_sets import MB
+from leakage.runs.update_sets import FILE_MB, MB
 from leakage.web.owner_cookie import OWNER_ID
 
 ROUTE = "/api/updates"
@@ -44,7 +45,10 @@ class UpdateRoutes:
         name = f"{request.path_params['owner']}/{request.path_params['set']}"
         length = "0" if request.method == "DELETE" else request.headers.get("content-length", "")
         if refusal := self.sets.refusal(name, owner, file, length):  # in this thread: two transfers must not both take the last room
-            return answer(refusal[1], refusal[0])
+            status, text = refusal
+            if status in (409, 413, 503):  # a page of ours sent it
+                await skip(request)
+            return answer(text, status)
         if request.method == "DELETE":
             await asyncio.to_thread(self.sets.remove, name, file)
             return answer()
@@ -85,6 +89,14 @@ class UpdateRoutes:
                     await asyncio.to_thread(draft.write, piece)
                     piece = bytearray()
             await asyncio.to_thread(draft.write, piece)
+
+
+async def skip(request: Request) -> None:
+    """Read a body that is refused, up to the largest size of a file: a browser that is still sending does not read the answer."""
+    came, stream = 0, request.stream()
+    with suppress(TimeoutError, StopAsyncIteration, ClientDisconnect):
+        while came <= FILE_MB * MB:
+            came += len(await asyncio.wait_for(anext(stream), SILENT))
 
 
 def answer(text: str = "", status: int = 0) -> Response:

@@ -31,10 +31,14 @@ def test_a_set_goes_with_its_last_run(door: Service, recorded: Path) -> None:
     assert list(sets.folder.glob("*")) == []
 
 
-def test_equal_audits_of_two_owners_are_two_runs(door: Service, recorded: Path) -> None:
-    files = send_update(door, "me", source=recorded)
-    assert door.audit(audit_of(files), "me") != door.audit(audit_of(files), "me")
-    assert {run.shareable for run in door.mine("me")} == {False}
+def test_a_second_press_of_run_is_the_same_run_and_equal_files_of_others_are_not(door: Service, recorded: Path) -> None:
+    mine, others = (audit_of(send_update(door, who, source=recorded)) for who in ("me", "you"))
+    first = door.audit(mine, "me")
+    assert door.audit(mine, "me") == first
+    assert door.audit(others, "you") != first
+    assert [run.shareable for run in door.mine("me")] == [False]
+    door.cancel(first, "me")
+    assert door.audit(mine, "me") != first
 
 
 def test_delete_all_deletes_files_that_no_run_has_used(door: Service, recorded: Path) -> None:

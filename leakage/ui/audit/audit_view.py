@@ -22,12 +22,19 @@ FIRST_SENTENCE = "The files are being read"
 FIRST_ATTACK = "The first attack is under way"
 
 
-def show(run_id: str) -> None:
-    """Draw an audit, again every second while it waits or runs; or say that it is not here."""
+def show(run_id: str, task: AuditTask | None) -> None:
+    """Draw an audit, again every second while it waits or runs; or say that it is not here.
+
+    Args:
+        run_id: the id of the audit.
+        task: what the form above would run now; None if it is not complete.
+    """
     run = service().look(run_id)
     if run is None or run.kind != "audit":
         st.warning(f"This audit is not here: {gone.why([run_id])}. Choose files and press Run.")
     else:
+        if task and task.digest() != run.digest:
+            st.caption(":material/warning: This result belongs to other settings. Press Run for the settings beside it.")
         under_way.show(run, draw)
 
 

@@ -103,12 +103,12 @@ def writers(kind: str) -> Callable[[Any], Any]:
 def choose_pictures() -> dict[str, Any]:
     """Draw the shape of a picture and the number of classes, which the network needs, and return both as fields of a card."""
     with st.container(horizontal=True, gap="small"):
-        side = st.number_input("Side (pixels)", 8, 256, 32, key=key("input", "side"), width=130, help="Height and width of a picture.")
+        side = st.number_input("Side (pixels)", 8, 256, 32, key=key("input", "side"), width=112, help="Height and width of a picture.")
         channels = st.segmented_control(
             "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key=key("input", "channels")
         )
         classes = st.number_input(
-            "Classes", 2, 1000, 10, key=key("classes", "value"), width=130, help="The number of the network's outputs."
+            "Classes", 2, 1000, 10, key=key("classes", "value"), width=112, help="The number of the network's outputs."
         )
     return {"input": [channels, side, side], "classes": classes}
 
@@ -125,13 +125,15 @@ def ask_about_client(known: Catalog) -> dict[str, Any]:
     with st.expander("More that you may know", key="more-of-card"):
         for field in MORE:
             ask_row(field, given)
+    st.markdown("A protection that it uses")
     protection = forms.choose(known, "defense", "Protection")
     return {**given, "protections": [protection.model_dump()] if isinstance(protection, Part) else []}
 
 
 def ask_row(field: CardField, given: dict[str, Any]) -> None:
     """Draw one row, and add its value to the fields of a card unless it is unknown."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+    st.markdown(escape(field.label), help=escape(field.help))
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"card-row-{field.name}"):
         state = st.segmented_control(
             field.label,
             list(STATES),
@@ -139,7 +141,8 @@ def ask_row(field: CardField, given: dict[str, Any]) -> None:
             required=True,
             format_func=STATES.__getitem__,
             key=key(field.name, "state"),
-            help=field.help,
+            label_visibility="collapsed",
+            width="content",
         )
         if state == "unknown":
             return
@@ -158,8 +161,8 @@ def draw_value(field: CardField) -> Any:
         text = st.text_input(label, field.first, key=name, label_visibility="collapsed", max_chars=2000)
         return read_numbers(text or "", field)
     if field.kind == "share":
-        return st.number_input(label, 0.0, 1000.0, field.first, key=name, format="%g", label_visibility="collapsed", width=120)
-    return st.number_input(label, 1, 1_000_000, field.first, key=name, label_visibility="collapsed", width=120)
+        return st.number_input(label, 0.0, 1000.0, field.first, key=name, format="%g", label_visibility="collapsed", width=96)
+    return st.number_input(label, 1, 1_000_000, field.first, key=name, label_visibility="collapsed", width=96)
 
 
 def read_numbers(text: str, field: CardField) -> Any:

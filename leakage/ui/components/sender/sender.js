@@ -71,6 +71,7 @@ export class Sender {
     }
     this.hint.textContent = `or drop them here: at most ${most} MB each`;
     this.drop.hidden = closed;
+    this.input.disabled = !address; // until then nobody listens
     this.paint();
   }
 
