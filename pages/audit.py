@@ -3,13 +3,12 @@
 from typing import Any
 
 import streamlit as st
-from pydantic import ValidationError
 
 from leakage.runs.service import service
-from leakage.settings import settings
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import SpecError
+from leakage.spec.json_reading import parse_as
 from leakage.spec.update_card import UpdateCard
 from leakage.ui.audit import audit_view, card_form
 from leakage.ui.audit.recorded_files import RecordedFiles, choose_files
@@ -33,10 +32,10 @@ def settings_of(known: Catalog) -> AuditTask | None:
     """Draw the cards for files, network, client and effort, and return the audit; None where it cannot run."""
     with forms.card(1, "The update that your client sent"):
         files = choose_files()
-        life = escape(settings().upload_life)
+        life = escape(service().config.upload_life)
         st.caption(
-            "The files go only to the machine that runs this page. They lie there in the folder of this program, and are deleted with "
-            f"their audit, after {life} at the latest."
+            "The files stay on the machine that runs this page, in the folder of this program. They are deleted with their audit, after "
+            f"{life} at the latest."
         )
     if files and st.session_state.get(FILLED) != files.stamp:
         st.session_state[FILLED] = files.stamp
@@ -53,7 +52,7 @@ def settings_of(known: Catalog) -> AuditTask | None:
             st.error(escape(problem))
     with forms.card(4, "How long the attacks may take"):
         minutes = st.segmented_control(
-            "Minutes", MINUTES, default=5, required=True, key="audit.minutes", format_func=lambda count: f"{count} min"
+            "Minutes", MINUTES, default=5, required=True, key="audit.minutes", format_func=lambda count: f"{count:d} min"
         )
         seed = st.number_input("Random start (seed)", 0, 2**31 - 1, 1, key="audit.seed")
     if not files or not model or problem:
@@ -64,11 +63,8 @@ def settings_of(known: Catalog) -> AuditTask | None:
 def make_task(files: RecordedFiles, values: dict[str, Any], given: dict[str, Any]) -> AuditTask | None:
     """Return the audit of these files; None, with the reason on the page, if its settings are not allowed."""
     try:
-        card = UpdateCard.model_validate({**given, "framework": files.card.framework, "network": values["model"]})
-        task = AuditTask(files=files.name, card=card, **values)
-        return task.resolve(service().ready())
-    except ValidationError as error:
-        st.error(escape(error.errors()[0]["msg"].removeprefix("Value error, ")))
+        card = parse_as({**given, "framework": files.card.framework, "network": values["model"]}, UpdateCard, "a card")
+        return parse_as({**values, "files": files.name, "card": card}, AuditTask, "an audit").resolve(service().ready())
     except SpecError as error:
         st.error(escape(error))
     return None

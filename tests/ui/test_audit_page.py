@@ -53,14 +53,14 @@ def test_a_visitor_sees_what_to_do_and_cannot_run_before_there_are_files(door: S
     fine(at)
     assert at.button(key="run-button").disabled
     assert "1. **Choose files.**" in words(at)
-    assert "The files go only to the machine that runs this page." in words(at)
+    assert "The files stay on the machine that runs this page" in words(at)
     assert "numpy.savez" in at.code[0].value
 
 
 @pytest.mark.parametrize(
     ("names", "lacking"),
     [
-        (("card.json",), "The card alone is no update"),
+        (("card.json",), "The card needs an update beside it"),
         (("before.npz",), "Still missing: the weights after the training."),
         (("after.npz", "card.json"), "Still missing: the weights before the training."),
     ],

@@ -57,7 +57,7 @@ def draw(run: Run) -> None:
         st.markdown("**What the attacks found**")
         st.html(draw_findings(run, findings))
     if findings or run.status not in OPEN:
-        st.info(audit_words.NO_PROOF, icon=":material/info:")
+        st.info(escape(audit_words.NO_PROOF), icon=":material/info:")
     if run.status not in OPEN and statements:
         st.link_button("Findings (JSON)", f"{base()}/api/runs/{run.id}/audit.json", icon=":material/download:", type="tertiary")
 

@@ -6,8 +6,10 @@ from typing import Any, Literal
 
 import streamlit as st
 
+from leakage.spec import words
 from leakage.spec.catalog import Catalog
 from leakage.spec.part import Part
+from leakage.spec.refusals import MAX_CLASSES
 from leakage.spec.update_card import UpdateCard
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
@@ -54,7 +56,7 @@ MORE = (
         "Which mean and spread a layer BatchNorm uses in training.",
         "menu",
         "batch",
-        {"batch": "Those of the mini-batch", "eval": "The stored ones"},
+        {name: wording.menu for name, wording in words.BATCH_NORM.items()},
     ),
     CardField("round", "Round", "How many rounds of training there were, with this one."),
     CardField("labels", "Classes of the pictures", f"If they are known. {NUMBERS}", "labels", "0"),
@@ -87,7 +89,7 @@ def fill_in(card: UpdateCard, known: Catalog) -> None:
         state[key("input", "channels")] = channels if channels in COLOURS else 3
         state[key("input", "side")] = min(256, max(8, height))
     if card.classes.value:
-        state[key("classes", "value")] = min(1000, max(2, card.classes.value))
+        state[key("classes", "value")] = min(MAX_CLASSES, max(2, card.classes.value))
     for kind, part in (("model", card.network.value), ("defense", card.protections[0] if len(card.protections) == 1 else None)):
         if part and known.of(kind).find(part.id):
             state[kind] = part.id
@@ -108,7 +110,7 @@ def choose_pictures() -> dict[str, Any]:
             "Colours", list(COLOURS), default=3, required=True, format_func=COLOURS.__getitem__, key=key("input", "channels")
         )
         classes = st.number_input(
-            "Classes", 2, 1000, 10, key=key("classes", "value"), width=112, help="The number of the network's outputs."
+            "Classes", 2, MAX_CLASSES, 10, key=key("classes", "value"), width=112, help="The number of the network's outputs."
         )
     return {"input": [channels, side, side], "classes": classes}
 
@@ -135,7 +137,7 @@ def ask_row(field: CardField, given: dict[str, Any]) -> None:
     st.markdown(escape(field.label), help=escape(field.help))
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"card-row-{field.name}"):
         state = st.segmented_control(
-            field.label,
+            escape(field.label),
             list(STATES),
             default="unknown",
             required=True,

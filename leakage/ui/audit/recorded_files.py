@@ -84,7 +84,7 @@ def missing_file(files: set[str]) -> str:
         return ""
     roles = {file.split(".")[0] for file in files if file != CARD}
     if not roles:
-        return "The card alone is no update: add the weights before and after the training, their difference, or a gradient."
+        return "The card needs an update beside it: add the weights before and after the training, their difference, or a gradient."
     if roles == {"before"}:
         return "Still missing: the weights after the training."
     if roles == {"after"}:
