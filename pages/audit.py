@@ -11,7 +11,7 @@ from leakage.spec.experiment import SpecError
 from leakage.spec.json_reading import parse_as
 from leakage.spec.update_card import UpdateCard
 from leakage.ui.audit import audit_view, card_form
-from leakage.ui.audit.recorded_files import RecordedFiles, choose_files
+from leakage.ui.audit.recorded_files import RecordedFiles, choose_files, take_up
 from leakage.ui.common import forms
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import draw_foot, owner
@@ -30,6 +30,7 @@ You bring what a client of your own sent to its server. This page attacks it as 
 
 def settings_of(known: Catalog) -> AuditTask | None:
     """Draw the cards for files, network, client and effort, and return the audit; None where it cannot run."""
+    before = take_up(st.query_params.get("run"))
     with forms.card(1, "The update that your client sent"):
         files = choose_files()
         life = escape(service().config.upload_life)
@@ -39,7 +40,7 @@ def settings_of(known: Catalog) -> AuditTask | None:
         )
     if files and st.session_state.get(FILLED) != files.stamp:
         st.session_state[FILLED] = files.stamp
-        card_form.fill_in(files.card, known)
+        card_form.fill_in(before.card if before else files.card, known)
     with forms.card(2, "The network that it trained"):
         model = forms.choose(known, "model", "Model")
         given = card_form.choose_pictures()

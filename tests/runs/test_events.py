@@ -62,6 +62,8 @@ REQUIRED = {  # numbers without which an event makes no sense: what is not finit
     "MovedEvent": {"done", "directions"},
     "GradientRankEvent": {f"measured.{place}" for place in GRADIENT},
     "RanksEnd": {"ranks.conv1", "seconds", *(f"gradient.{place}" for place in GRADIENT)},
+    "FindingEvent": {"count", "labels.0", "steps", "seconds"},
+    "AuditEnd": {"tried", "answered", "seconds"},
     "HandedModelEnd": {f"layers.0.tensors.0.{place}" for place in TENSOR},
 }
 

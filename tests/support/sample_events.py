@@ -78,6 +78,11 @@ LAYER = {
     **{"name": "linear", "kind": "Linear", "change": "changed"},
     "tensors": [{"name": "weight", "shape": [2, 2], "agreed": [[50, 100], [-100, 0]], "copies": [COPY]}],
 }
+FINDING = {
+    **{"title": "By direction", "attacker": "naive", "state": "answered", "why": "", "count": 1, "labels": [4], "proved": False},
+    **{"distance": 0.01, "random_distance": 1.0, "agreement": 21.5, "planted": [19.0, 24.5], "planted_grey": 11.5},
+    **{"steps": 60, "seconds": 9.5},
+}
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},
     "NoteEvent": {"text": "A sentence."},
@@ -97,6 +102,9 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "GradientRankEvent": {"measured": GRADIENT_RANK},
     "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True, "gradient": GRADIENT_RANK},
     "HandedModelEnd": {"status": "done", "layers": [LAYER]},
+    "StatementEvent": {"text": "The update is a gradient."},
+    "FindingEvent": FINDING,
+    "AuditEnd": {"status": "done", "conclusion": "2 attacks tried.", "tried": 2, "answered": 1, "seconds": 9.5, "whole": True},
 }
 
 

@@ -1,5 +1,6 @@
 """The page Audit: files are checked, the card fills the form, Run queues the audit, and what it finds is shown and listed."""
 
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,6 +108,30 @@ def test_the_card_fills_the_form_and_the_form_makes_the_task(door: Service, sent
     assert [mine.id for mine in door.mine(ME)] == [run.id]
 
 
+def test_the_network_may_be_written_as_a_text(door: Service, sent: Callable[..., AppTest], recorded: Path) -> None:
+    at = sent(recorded, "gradient.npz")
+    at.selectbox(key="model").select("custom").run()
+    at.text_area(key="custom.network").set_value("conv 3@4 /2\nconv 900@4").run()
+    fine(at)
+    assert "conv2" in at.error[0].value
+    assert at.button(key="run-button").disabled
+    at.text_area(key="custom.network").set_value("conv 3@4 /2").run()
+    at.selectbox(key="defense").select("pruning").run()
+    fine(press_run(at))
+    task = queued(door, at).experiment_as(AuditTask)
+    assert (task.model.id, task.model.fields["network"]) == ("custom", "conv 3@4 /2")
+    assert [part.id for part in task.card.protections] == ["pruning"]
+
+
+def test_the_card_of_an_archive_is_read(sent: Callable[..., AppTest], recorded: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "update.zip", "w") as archive:
+        for name in ("before.npz", "after.npz", "card.json"):
+            archive.write(recorded / name, name)
+    at = sent(tmp_path, "update.zip")
+    assert at.number_input(key="audit.rate.value").value == 0.1
+    assert not at.button(key="run-button").disabled
+
+
 @pytest.mark.parametrize(
     ("row", "text", "problem"),
     [("labels", "cat", "Classes of the pictures: Numbers"), ("normalization", "0.5, 0.5; 1", "as many means as deviations")],
@@ -145,6 +170,24 @@ def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     assert list(door.store.updates.folder.glob("*")) == []
     fine(gone := visit(PAGE, run=run.id))
     assert "This audit is not here" in gone.warning[0].value
+
+
+def test_who_comes_back_to_an_audit_finds_its_files_and_its_card_in_the_form(
+    door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path
+) -> None:
+    at = sent(recorded, "before.npz", "after.npz", "card.json")
+    at.button_group(key="audit.pictures.state").set_value("guessed").run()
+    run = queued(door, press_run(at))
+    back = visit(PAGE, run=run.id)
+    fine(back)
+    assert back.session_state[SET] == run.experiment_as(AuditTask).files
+    assert back.button_group(key="audit.pictures.state").value == "guessed"
+    assert "belongs to other settings" not in words(back)
+    back.button_group(key="audit.pictures.state").set_value("unknown").run()
+    assert "belongs to other settings" in words(back)
+    assert press_run(back).query_params["run"] != [run.id]
+    assert len(door.mine(ME)) == 2
+    assert visit(PAGE, who="you", run=run.id).button(key="run-button").disabled
 
 
 def test_an_audit_can_be_stopped_by_its_owner_alone(door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path) -> None:

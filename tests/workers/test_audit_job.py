@@ -1,6 +1,8 @@
 """The audit of a recorded update from the page's request to the result: a real worker, deleted like uploads."""
 
 import io
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,21 @@ def test_an_audit_that_is_stopped_keeps_what_it_found(dispatcher: Place, recorde
     run = dispatcher.finished(id, within=30)
     if run.status == "cancelled":  # else it was through before
         assert run.message == "Cancelled; what was found so far is shown."
+    assert service.audits.statements(id)
+    service.delete(id, "me")
+
+
+def test_a_worker_that_dies_ends_the_audit_as_it_ends_other_runs(dispatcher: Place, recorded: Path) -> None:
+    service = dispatcher.service
+    id = service.audit(audit_of(send_update(service, "me", source=recorded), seed=5), "me")
+    until(lambda: service.audits.statements(id), what="the first sentence is there")
+    worker = dispatcher.look(id).worker
+    assert worker is not None
+    os.kill(int(worker.split(":")[1]), signal.SIGKILL)
+    run = dispatcher.finished(id, within=60)
+    if run.status != "done":  # else it was through before
+        assert (run.status, "did not expect" in run.message) == ("failed", False)
+        assert run.message
     assert service.audits.statements(id)
     service.delete(id, "me")
 

@@ -127,15 +127,17 @@ def ask_about_client(known: Catalog) -> dict[str, Any]:
     with st.expander("More that you may know", key="more-of-card"):
         for field in MORE:
             ask_row(field, given)
-    st.markdown("A protection that it uses")
-    protection = forms.choose(known, "defense", "Protection")
+    with st.container(gap="xxsmall", key="card-row-protection"):
+        st.markdown("A protection that it uses")
+        protection = forms.choose(known, "defense", "Protection")
     return {**given, "protections": [protection.model_dump()] if isinstance(protection, Part) else []}
 
 
 def ask_row(field: CardField, given: dict[str, Any]) -> None:
     """Draw one row, and add its value to the fields of a card unless it is unknown."""
-    st.markdown(escape(field.label), help=escape(field.help))
-    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"card-row-{field.name}"):
+    box = st.container(gap="xxsmall", key=f"card-row-{field.name}")
+    box.markdown(escape(field.label), help=escape(field.help))
+    with box.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
         state = st.segmented_control(
             escape(field.label),
             list(STATES),

@@ -9,6 +9,7 @@ import streamlit as st
 from leakage.data.update_files import UpdateFileError, check_update
 from leakage.runs.service import service
 from leakage.runs.update_sets import ARCHIVE, CARD_MB, MB
+from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import SpecError
 from leakage.spec.json_reading import parse_as
 from leakage.spec.update_card import FILE as CARD
@@ -41,6 +42,19 @@ class RecordedFiles:
     name: str
     stamp: str
     card: UpdateCard
+
+
+def take_up(run_id: str | None) -> AuditTask | None:
+    """Put the files of this visitor's audit into the chooser of a new session, so that it can be run again with another card.
+
+    Returns:
+        The audit whose files are in the chooser; None if these are other files.
+    """
+    state, run = st.session_state, service().look(run_id) if run_id else None
+    if run is None or run.kind != "audit" or owner() not in service().store.holders(run.id):
+        return None
+    task = run.experiment_as(AuditTask)
+    return task if state.setdefault(SET, task.files) == task.files else None
 
 
 def choose_files() -> RecordedFiles | None:
