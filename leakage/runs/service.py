@@ -65,7 +65,7 @@ class Service:
 
     def __init__(self, store: Store, config: Settings) -> None:
         self.store, self.config, self.labels, self.codes = store, config, Labels(store), UploadCodes(store)
-        self.audits = AuditLog(store)
+        self.audits, self.updates = AuditLog(store), store.updates
         self.seen: dict[str, float] = {}  # when each owner was last noted as seen
 
     @property
@@ -120,12 +120,12 @@ class Service:
 
     def audit(self, task: AuditTask, owner: str) -> str:
         """Queue an audit of a recorded update, or return this owner's equal run; return the run's id. Raises SpecError."""
-        if not self.store.updates.files(task.files):
+        if not self.updates.files(task.files):
             raise SpecError(FILES_GONE)
         request = RunRequest(task.resolve(self.ready()), "audit")
         equal = self.audits.find_equal(request.task, self.ready().version)
         (run,) = [equal] if equal else self._queue([request], owner)
-        self.store.updates.mark_used(task.files)
+        self.updates.mark_used(task.files)
         return run
 
     def measure(self, task: Ranks | HandedModel, owner: str) -> str:
@@ -263,7 +263,7 @@ class Service:
         runs = self.mine(owner)
         for run in runs:
             self.delete(run.id, owner)
-        self.store.updates.remove_of(owner)
+        self.updates.remove_of(owner)
         return len(runs)
 
     def place(self, run: str) -> Place:

@@ -52,7 +52,7 @@ def routes(base: str = "") -> list[Route]:
     return [
         *page_routes(base),
         *Routes(service(), store(), _stream()).below(base),
-        *UpdateRoutes(store()).below(base),
+        *UpdateRoutes(service()).below(base),
         *LearnRoutes(service(), base).routes(),
     ]
 

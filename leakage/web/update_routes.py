@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from leakage.runs.connections import FULL
 from leakage.runs.owners import COOKIE, owner_of
-from leakage.runs.store import Store
+from leakage.runs.service import Service
 from leakage.runs.update_sets import FILE_MB, MB
 from leakage.web.owner_cookie import OWNER_ID
 
@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class UpdateRoutes:
     """The requests that put files into a set and delete them; RequestFilter has checked that a page of this server sent them."""
 
-    def __init__(self, store: Store) -> None:
-        self.store, self.sets = store, store.updates
+    def __init__(self, service: Service) -> None:
+        self.sets = service.updates
 
     def below(self, base: str = "") -> list[Route]:
         """Return the routes, below a prefix such as `/gle`."""

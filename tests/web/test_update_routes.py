@@ -32,7 +32,7 @@ class Site:
 
     def __init__(self, service: Service, prefix: str) -> None:
         self.service, self.sets, self.prefix = service, service.store.updates, prefix
-        app = Starlette(routes=UpdateRoutes(service.store).below(prefix), middleware=[Middleware(RequestFilter, hosts=Hosts(()))])
+        app = Starlette(routes=UpdateRoutes(service).below(prefix), middleware=[Middleware(RequestFilter, hosts=Hosts(()))])
         self.server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()

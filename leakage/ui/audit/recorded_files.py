@@ -51,7 +51,7 @@ def take_up(run_id: str | None) -> AuditTask | None:
         The audit whose files are in the chooser; None if these are other files.
     """
     state, run = st.session_state, service().look(run_id) if run_id else None
-    if run is None or run.kind != "audit" or owner() not in service().store.holders(run.id):
+    if run is None or run.kind != "audit" or not service().may_cancel(run.id, owner()):
         return None
     task = run.experiment_as(AuditTask)
     return task if state.setdefault(SET, task.files) == task.files else None
@@ -59,7 +59,7 @@ def take_up(run_id: str | None) -> AuditTask | None:
 
 def choose_files() -> RecordedFiles | None:
     """Draw the chooser; return the files once an update is complete and can be read, and say before that what is missing or wrong."""
-    sets, state = service().store.updates, st.session_state
+    sets, state = service().updates, st.session_state
     name = state.get(SET)
     if name is None or not (sets.is_open(name, owner()) or sets.has_runs(name)):
         name = state[SET] = sets.open(owner())
@@ -89,7 +89,7 @@ def choose_files() -> RecordedFiles | None:
 
 def open_new_set() -> None:
     """Begin with no files; those of the last run stay with that run."""
-    st.session_state[SET] = service().store.updates.open(owner())
+    st.session_state[SET] = service().updates.open(owner())
 
 
 def missing_file(files: set[str]) -> str:
