@@ -64,7 +64,8 @@ def settings_of(known: Catalog) -> AuditTask | None:
 def make_task(files: RecordedFiles, values: dict[str, Any], given: dict[str, Any]) -> AuditTask | None:
     """Return the audit of these files; None, with the reason on the page, if its settings are not allowed."""
     try:
-        card = parse_as({**given, "framework": files.card.framework, "network": values["model"]}, UpdateCard, "a card")
+        named = {"protocol": files.card.protocol} if files.card.protocol.value else {}  # the form does not ask for it
+        card = parse_as({**given, **named, "framework": files.card.framework, "network": values["model"]}, UpdateCard, "a card")
         return parse_as({**values, "files": files.name, "card": card}, AuditTask, "an audit").resolve(service().ready())
     except SpecError as error:
         st.error(escape(error))

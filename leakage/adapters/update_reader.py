@@ -10,6 +10,7 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
@@ -17,6 +18,7 @@ from leakage.data.array_files import KINDS, MAX_BYTES, OTHER, Numbers, read_arra
 from leakage.data.errors import UpdateFileError
 from leakage.spec.update_card import FILE, UpdateCard
 
+ARCHIVE = "update.zip"
 PARTS = ("before", "after", "difference", "gradient")
 MAX_CARD = 64 * 1024  # bytes
 CPU_SECONDS, MEMORY = 30, 3 * 2**30  # of the checking process: two files of 200 MB, twice in memory, beside numpy
@@ -52,7 +54,7 @@ def read_update(folder: Path) -> RecordedUpdate:
     """Read a recorded update.
 
     Args:
-        folder: a folder with the files, or a .zip of them. Other files in it are not read.
+        folder: the folder of the files, or of the single file update.zip with all of them. Other files in it are not read.
 
     Raises:
         UpdateFileError: a file is missing, damaged, of another kind or too large. The message is a sentence that says what to do.
@@ -61,6 +63,10 @@ def read_update(folder: Path) -> RecordedUpdate:
         raise UpdateFileError(f"There is no {folder}. {EXPECTED}")
     if not folder.is_dir():
         raise UpdateFileError(f"{folder.name} is a file; expected is a folder. {EXPECTED}")
+    if (folder / ARCHIVE).exists():
+        with TemporaryDirectory() as unpacked:  # its owner alone may read it
+            unpack_update(folder / ARCHIVE, Path(unpacked))
+            return read_update(Path(unpacked))
     found = {part: _file_of(folder, part) for part in PARTS}
     if not (found["difference"] or found["gradient"] or (found["before"] and found["after"])):
         present = ", ".join(path.name for path in found.values() if path) or "none of these files"
@@ -82,6 +88,8 @@ def read_card(path: Path) -> UpdateCard:
     except ValidationError as error:
         first = error.errors()[0]
         where, given = ".".join(str(part) for part in first["loc"] if part != "value"), str(first.get("input"))[:60]
+        if first["type"] == "extra_forbidden":
+            raise UpdateFileError(f"{FILE}: {where}: there is no such field. See docs/import_updates.md.") from None
         raise UpdateFileError(f"{FILE}: {where}: {first['msg'][:200]}; given was {given}. See docs/import_updates.md.") from None
 
 

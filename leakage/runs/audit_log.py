@@ -21,5 +21,5 @@ class AuditLog:
         return [event.text for event in self.store.events_of(run, StatementEvent)]
 
     def findings(self, run: str) -> list[FindingEvent]:
-        """Return what the attacks have found, in their order."""
-        return self.store.events_of(run, FindingEvent)
+        """Return what the attacks have found, in their order; of an attack that was judged meanwhile the later event."""
+        return list({(event.title, event.attacker): event for event in self.store.events_of(run, FindingEvent)}.values())

@@ -6,7 +6,9 @@ from typing import Any
 
 from torch import Tensor
 
-from leakage.auditing.update_audit import UpdateFinding, audit_update
+from leakage.adapters.update_reader import read_update
+from leakage.auditing.update_audit import audit_update
+from leakage.auditing.update_finding import UpdateFinding
 from leakage.data.images import sheet
 from leakage.results.audit_words import ANSWERED, FAILED, conclude
 from leakage.runs.events import AuditEnd, FindingEvent, StatementEvent
@@ -17,6 +19,7 @@ from leakage.workers.adapter import untrained
 
 FACTS = ("title", "attacker", "state", "why", "labels", "distance", "random_distance", "agreement", "planted", "planted_grey", "proved")
 GONE = "The files of this update are not on the machine that computes the audit. Choose them again."
+NO_WEIGHTS = "The weights that the client received are missing (before.npz): attacks compute with them. Add them to the files."
 SHOWN = 64  # pictures of one finding that are stored
 
 
@@ -26,17 +29,19 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
     Raises:
         ValueError: the files are gone, or cannot be read; the message is a sentence for the owner.
     """
-    task, begun, findings = run.experiment_as(AuditTask), time.monotonic(), list[FindingEvent]()
+    task, begun, findings = run.experiment_as(AuditTask), time.monotonic(), dict[tuple[str, str], FindingEvent]()
     folder = settings().updates / task.files
     if not folder.is_dir():
         raise ValueError(GONE)
+    if read_update(folder).before is None:
+        raise ValueError(NO_WEIGHTS)
 
     def keep(found: UpdateFinding) -> None:
-        findings.append(finding_event(found))
+        event = findings[found.title, found.attacker] = finding_event(found)
         if found.pictures is None:
-            store.add_event(run.id, findings[-1])
+            store.add_event(run.id, event)
         else:
-            store.add_frame(run.id, findings[-1], picture_sheet(found.pictures))
+            store.add_frame(run.id, event, picture_sheet(found.pictures))
 
     audit_update(
         untrained(task.model, task.image_shape, task.num_classes, seed=task.seed),
@@ -49,9 +54,9 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
         should_stop=should_stop,
     )
     return AuditEnd(
-        conclusion=conclude(findings),
-        tried=sum(finding.state in (ANSWERED, FAILED) for finding in findings),
-        answered=sum(finding.state == ANSWERED for finding in findings),
+        conclusion=conclude(list(findings.values())),
+        tried=sum(finding.state in (ANSWERED, FAILED) for finding in findings.values()),
+        answered=sum(finding.state == ANSWERED for finding in findings.values()),
         seconds=round(time.monotonic() - begun, 1),
         whole=not should_stop(),
     )

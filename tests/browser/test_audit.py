@@ -30,13 +30,14 @@ def test_files_are_sent_the_audit_runs_and_what_it_finds_appears(page: Page, rec
     run = page.locator(".st-key-run-button button")
     expect(run).to_be_disabled()
     choose(page, recorded / "after.npz")
-    expect(page.get_by_text("Still missing: the weights before the training.")).to_be_visible()
+    expect(page.get_by_text("Still missing: the weights before the training, with which attacks compute.")).to_be_visible()
     choose(page, recorded / "before.npz", recorded / "card.json")
     expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(3)
     expect(page.get_by_role("spinbutton", name="Learning rate")).to_have_value("0.1")
     folders = list((rooms / "updates").glob("*/*"))
     assert [sorted(path.name for path in folder.iterdir()) for folder in folders] == [["after.npz", "before.npz", "card.json"]]
     assert {path.stat().st_mode & 0o077 for folder in folders for path in (folder, folder.parent, *folder.iterdir())} == {0}
+    page.get_by_text("1 min", exact=True).click()
     expect(run).to_be_enabled()
     run.click()
     expect(page.locator(".gle-finding-pictures img").first).to_be_visible(timeout=LONG)
@@ -53,14 +54,19 @@ def test_files_are_sent_the_audit_runs_and_what_it_finds_appears(page: Page, rec
 
 def test_a_file_without_a_telling_name_is_asked_about_and_code_is_not_sent(page: Page, recorded: Path) -> None:
     data = (recorded / "gradient.npz").read_bytes()
-    choose(page, {"name": "round_7.npz", "mimeType": "", "buffer": data}, {"name": "model.pt", "mimeType": "", "buffer": b"code"})
+    choose(
+        page,
+        recorded / "before.npz",
+        {"name": "round_7.npz", "mimeType": "", "buffer": data},
+        {"name": "model.pt", "mimeType": "", "buffer": b"code"},
+    )
     expect(page.get_by_text("Reading this kind of file can run code")).to_be_visible()
     page.get_by_label("What is round_7.npz?").select_option("gradient")
-    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(1)
+    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(2)
     expect(page.locator(".st-key-run-button button")).to_be_enabled()
     page.get_by_role("button", name="Remove this file: gradient.npz").click()
     expect(page.locator(".st-key-run-button button")).to_be_disabled()
-    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(0)
+    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(1)
 
 
 def test_what_the_server_refuses_is_said_beside_the_file(page: Page) -> None:

@@ -63,7 +63,7 @@ def test_a_visitor_sees_what_to_do_and_cannot_run_before_there_are_files(door: S
     [
         (("card.json",), "The card needs an update beside it"),
         (("before.npz",), "Still missing: the weights after the training."),
-        (("after.npz", "card.json"), "Still missing: the weights before the training."),
+        (("after.npz", "card.json"), "Still missing: the weights before the training, with which attacks compute."),
     ],
 )
 def test_an_update_that_is_not_complete_says_what_is_missing(
@@ -75,15 +75,16 @@ def test_an_update_that_is_not_complete_says_what_is_missing(
 
 
 def test_files_that_are_no_update_are_refused_with_the_readers_sentence(sent: Callable[..., AppTest], tmp_path: Path) -> None:
+    write_update(tmp_path)
     (tmp_path / "gradient.npz").write_bytes(b"PK no archive")
-    at = sent(tmp_path, "gradient.npz")
+    at = sent(tmp_path, "before.npz", "gradient.npz")
     assert "gradient.npz" in at.error[0].value
     assert at.button(key="run-button").disabled
 
 
 def test_a_card_with_a_wrong_field_is_refused(sent: Callable[..., AppTest], tmp_path: Path) -> None:
     write_update(tmp_path, {"learning": 3})
-    at = sent(tmp_path, "gradient.npz", "card.json")
+    at = sent(tmp_path, "before.npz", "gradient.npz", "card.json")
     assert "no such field" in at.error[0].value
 
 
@@ -109,7 +110,7 @@ def test_the_card_fills_the_form_and_the_form_makes_the_task(door: Service, sent
 
 
 def test_the_network_may_be_written_as_a_text(door: Service, sent: Callable[..., AppTest], recorded: Path) -> None:
-    at = sent(recorded, "gradient.npz")
+    at = sent(recorded, "before.npz", "gradient.npz")
     at.selectbox(key="model").select("custom").run()
     at.text_area(key="custom.network").set_value("conv 3@4 /2\nconv 900@4").run()
     fine(at)
@@ -137,7 +138,7 @@ def test_the_card_of_an_archive_is_read(sent: Callable[..., AppTest], recorded: 
     [("labels", "cat", "Classes of the pictures: Numbers"), ("normalization", "0.5, 0.5; 1", "as many means as deviations")],
 )
 def test_what_is_no_number_is_explained(sent: Callable[..., AppTest], recorded: Path, row: str, text: str, problem: str) -> None:
-    at = sent(recorded, "gradient.npz")
+    at = sent(recorded, "before.npz", "gradient.npz")
     at.button_group(key=f"audit.{row}.state").set_value("known").run()
     at.text_input(key=f"audit.{row}.value").set_value(text).run()
     fine(at)
@@ -148,8 +149,9 @@ def test_what_is_no_number_is_explained(sent: Callable[..., AppTest], recorded: 
 def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path
 ) -> None:
-    at = press_run(sent(recorded, "before.npz", "after.npz", "card.json"))
-    fine(at)
+    at = sent(recorded, "before.npz", "after.npz", "card.json")
+    at.button_group(key="audit.minutes").set_value(1).run()
+    fine(press_run(at))
     assert "Waiting: 1 in the queue" in words(at)
     assert at.button(key="other-files")
     run = door.store.claim("0:1")
@@ -191,7 +193,7 @@ def test_who_comes_back_to_an_audit_finds_its_files_and_its_card_in_the_form(
 
 
 def test_an_audit_can_be_stopped_by_its_owner_alone(door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path) -> None:
-    at = press_run(sent(recorded, "gradient.npz"))
+    at = press_run(sent(recorded, "before.npz", "gradient.npz"))
     run = queued(door, at)
     stranger = visit(PAGE, who="you", run=run.id)
     assert "Stop" not in [button.label for button in stranger.button]
@@ -201,7 +203,7 @@ def test_an_audit_can_be_stopped_by_its_owner_alone(door: Service, sent: Callabl
 
 
 def test_other_files_begin_anew_and_deleting_all_forgets_them(door: Service, sent: Callable[..., AppTest], recorded: Path) -> None:
-    at = press_run(sent(recorded, "gradient.npz"))
+    at = press_run(sent(recorded, "before.npz", "gradient.npz"))
     first = at.session_state[SET]
     at.button(key="other-files").click().run()
     fine(at)

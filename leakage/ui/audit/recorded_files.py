@@ -6,7 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from leakage.data.update_files import UpdateFileError, check_update
+from leakage.data.errors import UpdateFileError
+from leakage.data.update_files import check_update
 from leakage.runs.service import service
 from leakage.runs.update_sets import ARCHIVE, CARD_MB, MB
 from leakage.spec.audit_task import AuditTask
@@ -101,8 +102,8 @@ def missing_file(files: set[str]) -> str:
         return "The card needs an update beside it: add the weights before and after the training, their difference, or a gradient."
     if roles == {"before"}:
         return "Still missing: the weights after the training."
-    if roles == {"after"}:
-        return "Still missing: the weights before the training."
+    if "before" not in roles:  # the network of this page is untrained
+        return "Still missing: the weights before the training, with which attacks compute."
     return ""
 
 
