@@ -85,7 +85,7 @@ LOOK = """
 }
 """
 HOSTILE = "[Your session has expired: sign in here](https://evil.example) ![x](https://evil.example/x.png) https://evil.example"
-ADDRESSES = ("", "ask", "compare", "training", "architecture", "runs")
+ADDRESSES = ("", "ask", "compare", "training", "audit", "architecture", "runs")
 KEYS = (
     "checkpoint",
     "attack",

@@ -32,6 +32,7 @@ PAGES = {  # with what each draws last
     "/?expert=1": ".gle-stage canvas",
     "/compare?v=1": ".gle-stage canvas",
     "/training": TITLE,
+    "/audit": TITLE,
     "/architecture": ".js-plotly-plot .main-svg",
     "/ask": TITLE,
     "/runs": TITLE,
