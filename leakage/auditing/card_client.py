@@ -9,9 +9,11 @@ from leakage.auditing.recorded_client import RecordedClient
 from leakage.data.errors import UpdateFileError
 from leakage.engine.core import Params
 from leakage.spec.update_card import UpdateCard
+from leakage.spec.words import counted
 
 NO_INPUT = "card.json does not say the shape of a picture. Add input, for example [3, 32, 32]."
 NO_SHAPE = "card.json says that a picture has the shape {}, with which the network cannot compute ({}). Correct input."
+LABELS = "card.json has {} labels, and {}. Give one label for each picture."
 ONE = "The number of pictures is unknown: 1 is assumed. If there were more, answers mix them."
 NO_RATE = "The local learning rate is unknown, so attackers cannot imitate the local steps. They take the difference for a gradient."
 NO_STEPS = "The number of local steps is unknown, so attackers cannot imitate them. They take the difference for a gradient."
@@ -40,9 +42,12 @@ def card_clients(client: RecordedClient) -> list[CardClient]:
         client: the recorded client.
 
     Raises:
+        UpdateFileError: the card does not have a label for each picture.
         ValueError: a protection of the card has fields that are not allowed.
     """
     card = client.card
+    if card.labels.value is not None and len(card.labels.value) != pictures_of(card):
+        raise UpdateFileError(LABELS.format(len(card.labels.value), counted(pictures_of(card), "picture")))
     defenses = [plugin(part.id, **part.fields) for part in card.protections]
     common = {"defenses": defenses, **_statistics_mode(card), **_normalization(card)}
     if client.is_gradient:

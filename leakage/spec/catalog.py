@@ -33,7 +33,7 @@ from leakage.spec.words import short_repr
 LOCAL_STEPS, LOCAL_RATE = "epochs", "rate"  # fields of protocols with local training
 PACKAGE = Path(__file__).parent.parent
 SOURCES = (  # the files on which results depend, and which are hashed; relative to the package
-    *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data")),
+    *(f"{folder}/*.py" for folder in (*KINDS.values(), "engine", "evaluation", "networks", "data", "auditing")),
     *(
         f"spec/{name}.py"
         for name in (
@@ -44,6 +44,7 @@ SOURCES = (  # the files on which results depend, and which are hashed; relative
             "fields",
             "json_reading",
             "json_size",
+            "local_steps",
             "part",
             "refusals",
             "server_fit",

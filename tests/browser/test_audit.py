@@ -53,10 +53,10 @@ def test_files_are_sent_the_audit_runs_and_what_it_finds_appears(page: Page, rec
 
 
 def test_a_file_without_a_telling_name_is_asked_about_and_code_is_not_sent(page: Page, recorded: Path) -> None:
-    data = (recorded / "gradient.npz").read_bytes()
+    data, before = (recorded / "gradient.npz").read_bytes(), (recorded / "before.npz").read_bytes()
     choose(
         page,
-        recorded / "before.npz",
+        {"name": "before.npz", "mimeType": "", "buffer": before},
         {"name": "round_7.npz", "mimeType": "", "buffer": data},
         {"name": "model.pt", "mimeType": "", "buffer": b"code"},
     )

@@ -150,6 +150,7 @@ def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path
 ) -> None:
     at = sent(recorded, "before.npz", "after.npz", "card.json")
+    at.button_group(key="audit.labels.state").set_value("unknown").run()
     at.button_group(key="audit.minutes").set_value(1).run()
     fine(press_run(at))
     assert "Waiting: 1 in the queue" in words(at)
