@@ -21,7 +21,7 @@ MINUTES = (1, 5, 10, 30)
 INTRODUCTION = """\
 You bring what a client of your own sent to its server. This page attacks it as a curious server would, and shows what comes out.
 
-1. **Choose files.** The weights before and after the client's training, or their difference, or a gradient.
+1. **Choose files.** The weights before the client's training, and what it sent: the weights after it, their difference, or a gradient.
 2. **Choose the network** that the client trained.
 3. **Say what you know** of the client. Leave the rest unknown.
 4. **Press Run.** First you see what the update says by itself, then the pictures that attacks reconstruct from it.
@@ -41,6 +41,8 @@ def settings_of(known: Catalog) -> AuditTask | None:
     if files and st.session_state.get(FILLED) != files.stamp:
         st.session_state[FILLED] = files.stamp
         card_form.fill_in(before.card if before else files.card, known)
+        if before:
+            st.session_state["audit.minutes"], st.session_state["audit.seed"] = int(before.minutes), before.seed
     with forms.card(2, "The network that it trained"):
         model = forms.choose(known, "model", "Model")
         given = card_form.choose_pictures()

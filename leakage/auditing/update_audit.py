@@ -153,7 +153,7 @@ class _UpdateAttacks:
 
     def run(self, attempts: Sequence[_Attempt]) -> Iterator[tuple[_Attempt, UpdateFinding]]:
         """Make each attempt once, and yield what it found; searches share half of the time."""
-        waiting = sum(searches(attempt.attack) for attempt in attempts)
+        waiting = sum(searches(attempt.attack) and not self._unfit(attempt.attack) for attempt in attempts)
         for attempt in attempts:
             if self.should_stop() or time.perf_counter() > self.until:
                 yield attempt, _finding(attempt, state="not tried", why=FULL)
@@ -165,7 +165,7 @@ class _UpdateAttacks:
                 yield attempt, _finding(attempt, state=INAPPLICABLE, why=str(error).partition(" Choose ")[0])
             except MODEL_ERRORS as error:
                 yield attempt, _finding(attempt, state="failed", why=f"{first_line(error)}.")
-            waiting -= searches(attempt.attack)
+            waiting -= searches(attempt.attack) and not self._unfit(attempt.attack)
 
     def judge(self, found: Sequence[tuple[_Attempt, UpdateFinding]]) -> Iterator[tuple[_Attempt, UpdateFinding]]:
         """Yield the most convincing findings again, with what other starts and planted pictures say of them, while there is time.
@@ -197,8 +197,8 @@ class _UpdateAttacks:
 
     def _made(self, attempt: _Attempt, share: float) -> UpdateFinding:
         """Run an attack, a search with as many steps as its share of the time allows, and return what it found."""
-        card, attack = self.client.card, attempt.attack
-        if why := unfit_size(attack, pictures_of(card)) or unfit_precision(attack, self._precision):
+        attack = attempt.attack
+        if why := self._unfit(attack):
             return _finding(attempt, state=INAPPLICABLE, why=why)
         if searches(attack):
             each = self._seconds_of_step(attempt)
@@ -228,9 +228,10 @@ class _UpdateAttacks:
             **known,
         )
 
-    @property
-    def _precision(self) -> str:
-        return str(next(self.client.model.parameters()).dtype).removeprefix("torch.")
+    def _unfit(self, attack: Attack) -> str:
+        """Return why an attack does not fit the number of pictures or the precision of the update; "" where it fits."""
+        precision = str(next(self.client.model.parameters()).dtype).removeprefix("torch.")
+        return unfit_size(attack, pictures_of(self.client.card)) or unfit_precision(attack, precision)
 
     def _run(self, arguments: AttackArguments) -> AttackRun:
         """Run an attack until it ends, or until the audit is over."""

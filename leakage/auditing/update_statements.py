@@ -17,7 +17,7 @@ CUT = 0.001  # the share of entries that have the largest size, from which they 
 LEVELS = 257  # different values of a large tensor, at most, if it was rounded to 8 bits
 LARGE = 2000  # entries of a large tensor
 
-WEIGHTS = "The client sent weights. They differ from the received weights by {:.2g} of the length of these."
+WEIGHTS = "The client sent weights, which its training moved by {:.2g} % of their length."
 KINDS = {True: "The update is a gradient.", False: "The update is a difference of weights."}
 ROUNDED = (
     "A difference of {} weights is rounded to the last digit of the weights: {:.0%} of its entries are smaller than that, and say little. "
@@ -52,7 +52,7 @@ def update_statements(client: RecordedClient) -> Iterator[str]:
         yield KINDS[client.is_gradient]
     else:
         weights = torch.cat([client.model.get_parameter(name).detach().double().flatten() for name in sent])
-        yield WEIGHTS.format(float(entries.norm() / weights.norm().clamp(min=1e-300)))
+        yield WEIGHTS.format(100 * float(entries.norm() / weights.norm().clamp(min=1e-300)))
         if client.width not in HALF:
             last_digit = torch.finfo(getattr(torch, client.width or "float32")).eps * weights.abs()
             small = float((entries.abs() < last_digit).double().mean())

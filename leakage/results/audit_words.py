@@ -14,7 +14,7 @@ NO_PROOF = (
 )
 NOTHING_TRIED = "No attack was tried, so nothing is known about pictures in this update."
 LIKE_RANDOM = 0.5  # fraction of the distance of random pictures from which on an answer explains little
-WORKS, ALIKE = 3.0, 20.0  # dB above grey at planted pictures from which on an attack works here; dB from which on answers agree
+WORKS, ALIKE = 3.0, 15.0  # dB above grey at planted pictures from which on an attack works here; dB from which on answers agree
 
 
 def conclude(findings: Sequence[FindingFacts]) -> str:
