@@ -6,8 +6,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leakage.adapters.update_folder import as_array, check_place, write_update
-from leakage.spec.update_card import UpdateCard
+from leakage.adapters.update_folder import as_array, check_place, fill_card, write_update
 
 if TYPE_CHECKING:
     from torch import nn
@@ -87,7 +86,7 @@ def saved(
             hook.remove()
     fields = {**given, **_settings(optimizer, rates), "batch_norm": MODES[modes.pop()] if len(modes) == 1 else None}
     fields["input"] = shapes.pop() if len(shapes) == 1 else None
-    card = UpdateCard.model_validate({"framework": f"torch {version('torch')}", **fields})
+    card = fill_card(f"torch {version('torch')}", fields)
     write_update(folder, card, before=before, after=_state(model))
 
 

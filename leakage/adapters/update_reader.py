@@ -8,19 +8,22 @@ import os
 import resource
 import sys
 import zipfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError
 
-from leakage.data.array_files import KINDS, MAX_BYTES, OTHER, Numbers, read_arrays
+from leakage.data.array_files import ADAPTERS, KINDS, MAX_BYTES, OTHER, PICKLED, SINGLE, Numbers, read_arrays, read_opened
 from leakage.data.errors import UpdateFileError
 from leakage.spec.update_card import FILE, UpdateCard
 
 ARCHIVE = "update.zip"
 PARTS = ("before", "after", "difference", "gradient")
 MAX_CARD = 64 * 1024  # bytes
+MAX_MEMBERS = 1000  # of a .zip
+PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin")
 CPU_SECONDS, MEMORY = 30, 3 * 2**30  # of the checking process: two files of 200 MB, twice in memory, beside numpy
 REFUSED = 3  # exit status if the update is not allowed; the sentence is then on stdout
 EXPECTED = (
@@ -64,17 +67,31 @@ def read_update(folder: Path) -> RecordedUpdate:
     if not folder.is_dir():
         raise UpdateFileError(f"{folder.name} is a file; expected is a folder. {EXPECTED}")
     if (folder / ARCHIVE).exists():
-        with TemporaryDirectory() as unpacked:  # its owner alone may read it
-            unpack_update(folder / ARCHIVE, Path(unpacked))
-            return read_update(Path(unpacked))
-    found = {part: _file_of(folder, part) for part in PARTS}
-    if not (found["difference"] or found["gradient"] or (found["before"] and found["after"])):
-        present = ", ".join(path.name for path in found.values() if path) or "none of these files"
-        raise UpdateFileError(f"The update has {present}. {EXPECTED}")
-    if sum(bool(found[part]) for part in ("after", "difference", "gradient")) > 1:
-        raise UpdateFileError(f"The update has more than one of after, difference and gradient. {EXPECTED}")
-    numbers = {part: read_arrays(path) if path else None for part, path in found.items()}
+        return _read_archive(folder / ARCHIVE)
+    paths = {path.name: path for path in folder.iterdir() if path.is_file()}
+    chosen = _chosen(paths)
+    numbers = {part: read_arrays(paths[name]) if name else None for part, name in chosen.items()}
     return RecordedUpdate(**numbers, card=read_card(folder / FILE))
+
+
+def _read_archive(path: Path) -> RecordedUpdate:
+    """Read an update from a .zip, whose files may lie in one folder of it. Nothing is unpacked to disk. Raises UpdateFileError."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {Path(member.filename).name: member for member in archive.infolist() if not member.is_dir()}
+            if len(archive.infolist()) > MAX_MEMBERS or sum(member.file_size for member in members.values()) > 2 * MAX_BYTES + MAX_CARD:
+                raise UpdateFileError(f"{ARCHIVE} holds more than one update. Pack the files of one update alone.")
+            if sum(Path(member.filename).name in members for member in archive.infolist() if not member.is_dir()) > len(members):
+                raise UpdateFileError(f"{ARCHIVE} has several updates. Pack the files of one of them.")
+            chosen = _chosen(members)
+            numbers = {
+                part: read_opened(name, BytesIO(archive.read(members[name])), members[name].file_size) if name else None
+                for part, name in chosen.items()
+            }
+            card = parse_card(archive.read(members[FILE])) if FILE in members else UpdateCard()
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+        raise UpdateFileError(f"{ARCHIVE} cannot be read ({' '.join(str(error).split())[:100]}). Pack it again.") from None
+    return RecordedUpdate(**numbers, card=card)
 
 
 def read_card(path: Path) -> UpdateCard:
@@ -83,8 +100,13 @@ def read_card(path: Path) -> UpdateCard:
         return UpdateCard()
     if path.stat().st_size > MAX_CARD:
         raise UpdateFileError(f"{FILE} has over {MAX_CARD // 1024} kB. Leave out what docs/import_updates.md does not name.")
+    return parse_card(path.read_bytes())
+
+
+def parse_card(text: bytes) -> UpdateCard:
+    """Read a card from JSON. Raises UpdateFileError."""
     try:
-        return UpdateCard.model_validate_json(path.read_bytes())
+        return UpdateCard.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         where, given = ".".join(str(part) for part in first["loc"] if part != "value"), str(first.get("input"))[:60]
@@ -93,56 +115,43 @@ def read_card(path: Path) -> UpdateCard:
         raise UpdateFileError(f"{FILE}: {where}: {first['msg'][:200]}; given was {given}. See docs/import_updates.md.") from None
 
 
-def unpack_update(archive: Path, folder: Path) -> None:
-    """Write the files of a recorded update from a .zip into a folder; other files in it are left out. Raises UpdateFileError.
-
-    Args:
-        archive: the .zip; the files may lie in one folder of it.
-        folder: an existing, empty folder.
-    """
-    allowed = {f"{part}{kind}" for part in PARTS for kind in KINDS} | {FILE}
-    try:
-        with zipfile.ZipFile(archive) as opened:
-            members = [member for member in opened.infolist() if Path(member.filename).name in allowed]
-            names = [Path(member.filename).name for member in members]
-            if len(set(names)) < len(names):
-                raise UpdateFileError(f"{archive.name} has several updates. Choose the files of one of them.")
-            for name, member in zip(names, members, strict=True):
-                if member.file_size > MAX_BYTES:
-                    raise UpdateFileError(f"{name} in {archive.name} has over {MAX_BYTES // 2**20} MB. Choose a smaller one.")
-                with opened.open(member) as stream, (folder / name).open("wb") as file:
-                    while part := stream.read(2**20):
-                        file.write(part)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
-        raise UpdateFileError(
-            f"{archive.name} is no .zip that can be read ({' '.join(str(error).split())[:100]}). Pack it again."
-        ) from None
+def _chosen(names: Iterable[str]) -> dict[str, str]:
+    """Return the name of the file of each part of an update, "" where there is none. Raises UpdateFileError where it is incomplete."""
+    found = {part: _name_of(sorted(names), part) for part in PARTS}
+    if not (found["difference"] or found["gradient"] or (found["before"] and found["after"])):
+        present = ", ".join(filter(None, found.values())) or "none of these files"
+        raise UpdateFileError(f"The update has {present}. {EXPECTED}")
+    if sum(bool(found[part]) for part in ("after", "difference", "gradient")) > 1:
+        raise UpdateFileError(f"The update has more than one of after, difference and gradient. {EXPECTED}")
+    return found
 
 
-def _file_of(folder: Path, part: str) -> Path | None:
-    """Return the file of a part of the update; None if there is none. Raises UpdateFileError where it cannot be read, or there are two."""
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.stem == part)
-    known = [path for path in files if path.suffix in KINDS]
+def _name_of(names: Sequence[str], part: str) -> str:
+    """Return the name of the file of a part; "" if there is none. Raises UpdateFileError where it is of another kind, or there are two."""
+    files = [name for name in names if Path(name).stem == part]
+    known = [name for name in files if Path(name).suffix in KINDS]
     if len(known) > 1:
-        raise UpdateFileError(f"The update has {known[0].name} and {known[1].name}. Keep one of them.")
+        raise UpdateFileError(f"The update has {known[0]} and {known[1]}. Keep one of them.")
     if files and not known:
-        read_arrays(files[0])  # a pickle says what it is
-        raise UpdateFileError(OTHER.format(files[0].name, EXPECTED))
-    return known[0] if known else None
+        if Path(files[0]).suffix in PICKLES:
+            raise UpdateFileError(PICKLED.format(files[0]))
+        raise UpdateFileError(SINGLE.format(files[0]) if Path(files[0]).suffix == ".npy" else OTHER.format(files[0], ADAPTERS))
+    return known[0] if known else ""
 
 
 def main() -> int:
-    """Check the folder that the command names, write a sentence to stdout where it is refused, and return the exit status."""
+    """Check the folder that the command names, write its card (JSON) or why it is refused to stdout, and return the exit status."""
     for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
         allowed = resource.getrlimit(kind)[1]
         limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
         with contextlib.suppress(ValueError, OSError):  # macOS cannot limit the address space
             resource.setrlimit(kind, (limit, limit))
     try:
-        read_update(Path(sys.argv[1]))
+        card = read_update(Path(sys.argv[1])).card
     except UpdateFileError as error:
         sys.stdout.write(str(error))
         return REFUSED
+    sys.stdout.write(card.model_dump_json(exclude_defaults=True))
     return 0
 
 

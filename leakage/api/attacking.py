@@ -1,5 +1,6 @@
 """Attack a model of the caller: `attack` returns the result, `frames` each frame, `observe` what the attacker works with."""
 
+from collections.abc import Callable
 from functools import partial
 
 from leakage.api.arguments import AttackArguments, ObserveArguments, takes
@@ -100,8 +101,12 @@ def frames(arguments: AttackArguments) -> AttackRun:
 
 
 @differentiable()
-def attack_run(arguments: AttackArguments) -> AttackRun:
-    """Return an attack that has not begun. Raises TypeError or ValueError where an argument is not allowed."""
+def attack_run(arguments: AttackArguments, *, should_stop: Callable[[], bool] = lambda: False) -> AttackRun:
+    """Return an attack that has not begun, and that ends early if `should_stop` returns True at one of its steps.
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed.
+    """
     attacker = arguments.attacker
     progress = progress_of(arguments.progress, attacker)
     federation, seed = arguments.federation, arguments.seed
@@ -112,7 +117,7 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             raise ValueError("Give either a server, or an update: a server changes the model before the client computes its update.")
         if arguments.checks:
             raise ValueError("Give either checks, or an update: a client checks the model before it computes its update.")
-        return run_on_arrival(received_update(arguments), progress)
+        return run_on_arrival(received_update(arguments), progress, should_stop=should_stop)
     if arguments.x is None or arguments.y is None:
         raise ValueError("Give pictures and labels (x, y), or an update with its image_shape and batch_size.")
     model, x, y, num_classes = prepare_batch(arguments, arguments.model, arguments.x, arguments.y)
@@ -125,11 +130,18 @@ def attack_run(arguments: AttackArguments) -> AttackRun:
             check_fit(prepared.seen.model, attacker, prepared.seen, x)
     except RefusedError as refusal:
         return RefusedRun(refusal, tuple(x.shape), federation.threat, loss, progress)
-    return AttackRun(play(prepared), prepared.seen, federation, lambda: prepared.baselines.scores, progress)
+    return AttackRun(play(prepared, should_stop=should_stop), prepared.seen, federation, lambda: prepared.baselines.scores, progress)
 
 
-def run_on_arrival(arrival: Arrival, progress: AttackProgress | None = None) -> AttackRun:
+def run_on_arrival(
+    arrival: Arrival, progress: AttackProgress | None = None, *, should_stop: Callable[[], bool] = lambda: False
+) -> AttackRun:
     """Return an attack on an update that was recorded elsewhere, which has not begun; the arguments of the arrival name the attack.
+
+    Args:
+        arrival: the update.
+        progress: how the progress is reported.
+        should_stop: asked at each step; the attack ends early when it returns True.
 
     Raises:
         TypeError, ValueError: the attack cannot work on this update.
@@ -140,7 +152,7 @@ def run_on_arrival(arrival: Arrival, progress: AttackProgress | None = None) -> 
         assumed = arrival.batch_norm()
         seen = arrival.observation(assumed)
         check_fit(seen.model, attacker, seen, arrival.probe)
-    frames = play_blind(attacker, seen, seed=arguments.seed)
+    frames = play_blind(attacker, seen, seed=arguments.seed, should_stop=should_stop)
     return AttackRun(frames, seen, federation, dict, progress, partial(fit_of, arrival, seen, assumed))
 
 

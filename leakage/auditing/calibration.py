@@ -31,7 +31,13 @@ def agreement(first: Tensor, second: Tensor) -> float:
 
 
 def measure_planted(
-    arguments: AttackArguments, attack: Attack, labels: Sequence[int], batches: int, *, stop: Callable[[], bool]
+    arguments: AttackArguments,
+    attack: Attack,
+    labels: Sequence[int],
+    batches: int,
+    *,
+    begin: Callable[[], bool] = lambda: True,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Planted:
     """Let a client send batches of public pictures as the card says, attack each, and compare the answers with the pictures.
 
@@ -40,7 +46,8 @@ def measure_planted(
         attack: the attack, with as many steps as it had there.
         labels: of the recorded batch, as far as they are known; the planted pictures get the same.
         batches: how many batches, each as large as the recorded one.
-        stop: asked before each batch; no more follow when it returns True.
+        begin: asked before each batch; no more follow when it returns False.
+        stop: asked at each step of the attack; what was begun is then left out.
     """
     shape, size = arguments.image_shape, arguments.batch_size
     assert shape is not None
@@ -51,13 +58,13 @@ def measure_planted(
     simulated = replace(arguments, update=None, image_shape=None, batch_size=None, attack=attack, progress=None)
     parameter = next(arguments.model.parameters())
     for batch in x.split(size):
-        if stop():
+        if not begin():
             break
         try:
-            result = attack_run(replace(simulated, x=batch.to(parameter), y=y.to(parameter.device))).result
+            result = attack_run(replace(simulated, x=batch.to(parameter), y=y.to(parameter.device)), should_stop=stop).result
         except MODEL_ERRORS:
             break
-        if not result.scores:
+        if stop() or not result.scores:
             break
         found += psnr(result.reconstruction[pair(result.reconstruction, batch)], batch).tolist()
         grey += psnr(torch.full_like(batch, 0.5), batch).tolist()

@@ -15,11 +15,13 @@ NO_INPUT = "card.json does not say the shape of a picture. Add input, for exampl
 NO_SHAPE = "card.json says that a picture has the shape {}, with which the network cannot compute ({}). Correct input."
 LABELS = "card.json has {} labels, and {}. Give one label for each picture."
 ONE = "The number of pictures is unknown: 1 is assumed. If there were more, answers mix them."
-NO_RATE = "The local learning rate is unknown, so attackers cannot imitate the local steps. They take the difference for a gradient."
-NO_STEPS = "The number of local steps is unknown, so attackers cannot imitate them. They take the difference for a gradient."
+NO_RATE = "The local learning rate is unknown, so attackers cannot imitate the local steps."
+NO_STEPS = "The number of local steps is unknown, so attackers cannot imitate them."
+AS_GRADIENT = "They take the difference for a gradient."
 GUESSED = "Guessed: {}."
-UNKNOWN = "Unknown: {}."
-ASSUMED = {"optimizer": "SGD", "momentum": 0, "weight_decay": 0, "accumulation": 1}  # of a client whose card is silent
+ASSUMED = "Assumed, since the card does not say it: {}."
+NO_AUGMENTATION = "Assumed too: no augmentation and no dropout."
+SAME_ORDER = "Assumed too: the pictures in the same, known order in each epoch, no augmentation and no dropout."
 NAIVE, ADAPTIVE = "naive", "adaptive"
 
 
@@ -53,14 +55,12 @@ def card_clients(client: RecordedClient) -> list[CardClient]:
     if client.is_gradient:
         both = [(ADAPTIVE, True), (NAIVE, False)] if defenses else [("", True)]
         return [CardClient(title, {**common, "protocol": "fedsgd", "adaptive": adaptive}, client.sent) for title, adaptive in both]
-    if card.protocol.value is not None:
-        named = plugin(card.protocol.value.id, **card.protocol.value.fields)
-        return [CardClient(title, {**common, "protocol": named, "adaptive": title == ADAPTIVE}, client.sent) for title in (ADAPTIVE, NAIVE)]
-    steps, rate = card.steps.value or card.epochs.value, card.rate.value
-    naive = plugin("fedavg", epochs=min(steps or 1, 100), rate=min(rate or 1.0, 1.0))
+    steps, rate = card.steps.value or card.epochs.value or 1, card.rate.value or 1.0
+    naive = plugin("fedavg", epochs=min(steps, 100), rate=min(rate, 1.0))  # searches that compare directions need neither number
     found = [CardClient(NAIVE, {**common, "protocol": naive, "adaptive": False}, client.sent)]
-    if steps and rate:
-        found.insert(0, CardClient(ADAPTIVE, {**common, "protocol": _training(card), "adaptive": True}, client.sent))
+    training, _ = _training(card)
+    if training is not None:
+        found.insert(0, CardClient(ADAPTIVE, {**common, "protocol": training, "adaptive": True}, client.sent))
     return found
 
 
@@ -69,17 +69,18 @@ def assumptions_of(client: RecordedClient) -> Iterator[str]:
     card = client.card
     if card.pictures.value is None:
         yield ONE
-    trains = not client.is_gradient and card.protocol.value is None
-    if trains and card.rate.value is None:
-        yield NO_RATE
-    elif trains and not (card.steps.value or card.epochs.value):
-        yield NO_STEPS
-    guessed = [f"{name} {_in_words(entry.value)}" for name, entry in card.entries() if entry.state == "guessed"]
+    if not client.is_gradient:
+        training, why = _training(card)
+        if training is None:
+            yield f"{why} {AS_GRADIENT}"
+        elif card.protocol.value is None:
+            silent = [f"{name.replace('_', ' ')} {value}" for name, value in _silent(card).items()]
+            if silent:
+                yield ASSUMED.format(", ".join(silent))
+            yield SAME_ORDER if (card.mini_batch.value or pictures_of(card)) < pictures_of(card) else NO_AUGMENTATION
+    guessed = [f"{name.replace('_', ' ')} {_in_words(entry.value)}" for name, entry in card.entries() if entry.state == "guessed"]
     if guessed:
         yield GUESSED.format(", ".join(guessed))
-    silent = {name: value for name, value in ASSUMED.items() if getattr(card, name).value is None and trains}
-    if silent:
-        yield UNKNOWN.format(", ".join(f"{name.replace('_', ' ')} ({value} assumed)" for name, value in silent.items()))
 
 
 def pictures_of(card: UpdateCard) -> int:
@@ -94,20 +95,38 @@ def input_of(card: UpdateCard) -> tuple[int, int, int]:
     return card.input.value
 
 
-def _training(card: UpdateCard) -> Any:
-    """Return the protocol of the client's local training."""
-    known = {name: entry.value for name, entry in card.entries() if entry.value is not None}
-    known = {**ASSUMED, **known}
-    pictures, mini_batch = pictures_of(card), known.get("mini_batch", 0)
-    of_a_step = min(mini_batch * known["accumulation"], pictures) or pictures
-    in_an_epoch = -(-pictures // of_a_step)
-    epochs = known.get("epochs") or max(1, round(known["steps"] / in_an_epoch))
+def _training(card: UpdateCard) -> tuple[Any, str]:
+    """Return the protocol of the client's local training; None where attackers cannot imitate it, and then why."""
+    if card.protocol.value is not None:
+        return plugin(card.protocol.value.id, **card.protocol.value.fields), ""
+    known = {**_silent(card), **{name: entry.value for name, entry in card.entries() if entry.value is not None}}
+    if "rate" not in known:
+        return None, NO_RATE
+    if "steps" not in known and "epochs" not in known:
+        return None, NO_STEPS
+    pictures, accumulation = pictures_of(card), known["accumulation"]
+    epochs = known.get("epochs")
+    mini_batch = known.get("mini_batch", 0)
+    if epochs and "steps" in known and not mini_batch:  # as many steps in each epoch as were counted
+        mini_batch = -(-pictures // max(1, round(known["steps"] * accumulation / epochs)))
+    if not epochs:
+        epochs = max(1, round(known["steps"] / -(-pictures // (min(mini_batch * accumulation, pictures) or pictures))))
     fields = {"epochs": epochs, "mini_batch": 0 if mini_batch >= pictures else mini_batch, "rate": known["rate"]}
-    if known["optimizer"] == "SGD" and not known["weight_decay"] and known["accumulation"] == 1:
-        return plugin("fedavg", **fields, momentum=float(known["momentum"]))
-    momentum = 0.0 if known["optimizer"].startswith("Adam") else float(known["momentum"])
-    more = {"weight_decay": float(known["weight_decay"]), "accumulation": known["accumulation"]}
-    return plugin("fedavg_optimizer", **fields, **more, optimizer=known["optimizer"], momentum=momentum)
+    plain = known["optimizer"] == "SGD" and not known["weight_decay"] and accumulation == 1
+    more = {} if plain else {"optimizer": known["optimizer"], "weight_decay": float(known["weight_decay"]), "accumulation": accumulation}
+    try:
+        return plugin("fedavg" if plain else "fedavg_optimizer", **fields, **more, momentum=float(known.get("momentum", 0))), ""
+    except (TypeError, ValueError) as error:
+        return None, f"The local training on the card cannot be imitated: {error}"
+
+
+def _silent(card: UpdateCard) -> dict[str, Any]:
+    """Return what is assumed of the settings of the training of which the card says nothing."""
+    optimizer = card.optimizer.value or "SGD"
+    usual: dict[str, Any] = {"optimizer": "SGD", "weight_decay": 0, "accumulation": 1}
+    if not optimizer.startswith("Adam"):
+        usual["momentum"] = 0.9 if "Nesterov" in optimizer else 0
+    return {name: value for name, value in usual.items() if getattr(card, name).value is None}
 
 
 def _statistics_mode(card: UpdateCard) -> dict[str, str]:

@@ -56,10 +56,10 @@ class ProtectionEffect:
 
 def planted(count: int, shape: tuple[int, int, int]) -> Tensor:
     """Return public pictures (count, C, H, W) that stand in for private ones: the gallery's first, resized; they repeat if it has fewer."""
-    items = gallery()
-    chosen = [items[index % len(items)] for index in range(count)]
-    pictures = tensor([read("gallery", item.id, SIDE, 1 if shape[0] == 1 else 3) for item in chosen])
+    items = gallery()[:count]
+    pictures = tensor([read("gallery", item.id, SIDE, 1 if shape[0] == 1 else 3) for item in items])
     pictures = F.interpolate(pictures, size=shape[1:], mode="area")
+    pictures = pictures.repeat(-(-count // len(items)), 1, 1, 1)[:count]
     return pictures.repeat(1, -(-shape[0] // pictures.shape[1]), 1, 1)[:, : shape[0]]
 
 

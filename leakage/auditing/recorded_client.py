@@ -19,7 +19,8 @@ from leakage.spec.update_card import CardEntry, UpdateCard
 
 COUNT = "num_batches_tracked"  # the buffer in which BatchNorm counts its batches
 CALLED = re.compile(r"update\['(.*?)'\]")  # how messages call an array
-DISAGREE = "card.json says {} local steps, and the buffers of BatchNorm counted {}. Correct the card, or leave the steps out."
+DISAGREE = "card.json says {} local steps, and BatchNorm counted {} mini-batches in training. The card counts."
+BUFFER = "{}: {} must have the shape of its buffer, {}; got {}."
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,9 @@ class RecordedClient:
     width: str
     """The narrowest floating-point type among what was sent."""
     counted: int | None
-    """How many local steps the buffers counted; None: they say nothing."""
+    """How many mini-batches passed through BatchNorm in training, by its counter; None: it says nothing."""
+    disagreement: str = ""
+    """Where the card and the counter disagree, a sentence; else empty."""
 
 
 def load_client(update: RecordedUpdate, model: nn.Module) -> RecordedClient:
@@ -72,9 +75,9 @@ def load_client(update: RecordedUpdate, model: nn.Module) -> RecordedClient:
     else:
         sent = weights
     counted = _counted(before[1], buffers) if before and update.after else None
-    card = _completed(update.card, counted)
+    card, disagreement = _completed(update.card, counted)
     statistics = _statistics(model, before[1], buffers, card) if before and counted == 1 else None
-    return RecordedClient(model, sent, part == "gradient", bool(update.after), card, statistics, update.width, counted)
+    return RecordedClient(model, sent, part == "gradient", bool(update.after), card, statistics, update.width, counted, disagreement)
 
 
 def _state_of(numbers: Numbers, model: nn.Module, part: str) -> tuple[Params, dict[str, Tensor]]:
@@ -91,6 +94,9 @@ def _state_of(numbers: Numbers, model: nn.Module, part: str) -> tuple[Params, di
         message = CALLED.sub(r"\1", str(error)).removeprefix("update ")
         raise UpdateFileError(f"{part}: {message}") from None
     buffers = {known[called]: torch.from_numpy(_native(given[called])) for called in passed}
+    for name, value in buffers.items():
+        if value.shape != own[name].shape:
+            raise UpdateFileError(BUFFER.format(part, name, tuple(own[name].shape), tuple(value.shape)))
     return {name: value.detach() for name, value in weights.items()}, buffers
 
 
@@ -114,14 +120,23 @@ def _counted(before: dict[str, Tensor], after: dict[str, Tensor]) -> int | None:
     return grown.pop() if len(grown) == 1 and min(grown) > 0 else None
 
 
-def _completed(card: UpdateCard, counted: int | None) -> UpdateCard:
-    """Return a card with the local steps that the buffers counted. Raises UpdateFileError where the card says otherwise."""
+def _completed(card: UpdateCard, counted: int | None) -> tuple[UpdateCard, str]:
+    """Return a card with what BatchNorm's counter adds, and a sentence where the two disagree; "" where they do not.
+
+    The counter grows with each mini-batch, and a step takes `accumulation` of them. It stands still where BatchNorm uses its stored
+    statistics.
+    """
     if counted is None:
-        return card
-    if card.steps.state == "known" and card.steps.value != counted:
-        raise UpdateFileError(DISAGREE.format(card.steps.value, counted))
-    mode: CardEntry[Any] = CardEntry(value="batch")  # stored statistics do not change the counter
-    return card.model_copy(update={"steps": CardEntry(value=counted), "batch_norm": mode})
+        return card, ""
+    added: dict[str, Any] = {} if card.batch_norm.value else {"batch_norm": CardEntry(value="batch")}
+    steps, accumulation = card.steps.value, card.accumulation.value
+    if steps is None:
+        added["steps"] = CardEntry(value=-(-counted // (accumulation or 1)))
+    elif accumulation is None and counted > steps and counted % steps == 0:
+        added["accumulation"] = CardEntry(value=counted // steps, guessed=True)
+    elif -(-counted // (accumulation or 1)) != steps:
+        return card.model_copy(update=added), DISAGREE.format(steps, counted)
+    return card.model_copy(update=added), ""
 
 
 def _statistics(model: nn.Module, before: dict[str, Tensor], after: dict[str, Tensor], card: UpdateCard) -> Statistics | None:
@@ -136,6 +151,8 @@ def _statistics(model: nn.Module, before: dict[str, Tensor], after: dict[str, Te
         keys = [f"{name}.{part}" for part in ("running_mean", "running_var")]
         if isinstance(layer, nn.BatchNorm2d) and all(key in before and key in after for key in keys):
             m = layer.momentum if layer.momentum is not None else 1.0 / max(1, int(after[f"{name}.{COUNT}"]))
+            if m == 0:
+                continue
             mean, variance = ((after[key] - (1 - m) * before[key]) / m for key in keys)
             count = sizes.get(name, 0) * (card.pictures.value or 0)
             found[name] = (mean, variance * (count - 1) / count if count > 1 else variance)

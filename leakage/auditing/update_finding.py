@@ -10,7 +10,8 @@ from leakage.spec.words import counted
 
 State: TypeAlias = Literal["answered", "does not apply", "not tried", "failed"]
 NO_TRUTH = (
-    "Nobody here knows the true pictures, so nothing below is a proof. Three numbers help to judge an answer: how much of the update it "
+    "Nobody here knows the true pictures. Unless an attack checks its answer by an equation, an answer is no proof. Three numbers help to "
+    "judge it: how much of the update it "
     "leaves unexplained, whether searches from other starts agree, and what the same attack makes of public pictures that were sent "
     "likewise."
 )
@@ -33,7 +34,7 @@ class UpdateFinding:
     """The answer (B, C, H, W) in [0, 1]; None: there is none."""
     labels: tuple[int, ...] = ()
     distance: float | None = None
-    """Relative distance between the update of the answer and the received update: 0 explains all of it."""
+    """The share of the received update's length that no multiple of the answer's update explains, from 0 to 1."""
     random_distance: float | None = None
     """The same for random pictures."""
     agreement: float | None = None
@@ -65,7 +66,7 @@ class UpdateFinding:
         if self.state != "answered":
             return f"{by}: {self.state}. {self.why}"
         said = [f"{by}: leaves {self.distance:.2g} of the update unexplained (random pictures: {self.random_distance:.2g})"]
-        said += ["each picture is proved by the attack itself"] if self.proved else []
+        said += ["the attack has checked each picture by an equation"] if self.proved else []
         said += [f"answers from other starts agree to {self.agreement:.1f} dB"] if self.agreement is not None else []
         if self.planted and self.planted_grey is not None:
             public = f"{counted(len(self.planted), 'public picture')}: median {median(self.planted):.1f} dB"

@@ -33,7 +33,7 @@ SIGNS = (
 )
 CLIPPED = "{:.1%} of the entries have the largest size, {:.2g}: entries beyond it seem to have been cut off."
 LEVELED = "The largest tensor has only {} different values: the numbers seem to have been rounded to 8 bits or fewer."
-STEPS = "The counter of BatchNorm grew by {}: the client took {}."
+STEPS = "The counter of BatchNorm grew by {}: {} passed through the network in training."
 STATISTICS = "After one step the buffers of BatchNorm give the mean and the variance of the batch in {}: attacks may use them."
 RANK = "The gradient of the first fully connected layer ({}) has rank {}. Each picture adds at most 1 in each local step."
 UNREAD = "Labels: not read from the update. {}"
@@ -62,7 +62,9 @@ def update_statements(client: RecordedClient) -> Iterator[str]:
         yield NARROW.format(client.width)
     yield from _shape_statements(entries, sent)
     if client.counted is not None:
-        yield STEPS.format(client.counted, counted(client.counted, "local step"))
+        yield STEPS.format(client.counted, "one mini-batch" if client.counted == 1 else f"{client.counted} mini-batches")
+    if client.disagreement:
+        yield client.disagreement
     if client.statistics:
         yield STATISTICS.format(counted(len(client.statistics), "layer"))
 

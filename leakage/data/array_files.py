@@ -32,6 +32,7 @@ SAVE = (
 )
 ADAPTERS = "Expected is a .npz or a .safetensors file. Record the update with an adapter: see docs/import_updates.md."
 PICKLED = "{} is a pickle, which would run code when it is read. " + SAVE
+SINGLE = "{} is a single array (.npy). Save all arrays by their names with numpy.savez."
 OTHER = "{} is no .npz or .safetensors file. {}"
 TOO_LARGE = f"{{}} has {{:.0f}} MB; at most {MAX_BYTES // 2**20} MB are allowed. Leave out what is no weight or buffer of the network."
 DAMAGED = "{} is damaged or cut short ({}). Save it again."
@@ -57,19 +58,32 @@ def read_arrays(path: Path) -> Numbers:
         UpdateFileError: the file is of another kind, too large or damaged, or holds objects or numbers that are not finite. The message is
             a sentence that says what to do.
     """
-    name, size = path.name, path.stat().st_size
+    with path.open("rb") as file:
+        return read_opened(path.name, file, path.stat().st_size)
+
+
+def read_opened(name: str, file: IO[bytes], size: int) -> Numbers:
+    """Read the arrays of an opened file, as `read_arrays`.
+
+    Args:
+        name: of the file, for messages.
+        file: at its beginning.
+        size: in bytes.
+
+    Raises:
+        UpdateFileError: as `read_arrays`.
+    """
     if size > MAX_BYTES:
         raise UpdateFileError(TOO_LARGE.format(name, size / 2**20))
-    with path.open("rb") as file:
-        start = file.read(16)
-        file.seek(0)
-        read = _reader(name, start, size)
-        try:
-            return _checked(name, read(name, file))
-        except UpdateFileError:
-            raise
-        except (*BROKEN, zipfile.BadZipFile, NotImplementedError, RuntimeError, RecursionError) as error:
-            raise UpdateFileError(DAMAGED.format(name, " ".join(str(error).split())[:100])) from None
+    start = file.read(16)
+    file.seek(0)
+    read = _reader(name, start, size)
+    try:
+        return _checked(name, read(name, file))
+    except UpdateFileError:
+        raise
+    except (*BROKEN, zipfile.BadZipFile, NotImplementedError, RuntimeError, RecursionError) as error:
+        raise UpdateFileError(DAMAGED.format(name, " ".join(str(error).split())[:100])) from None
 
 
 def _reader(name: str, start: bytes, size: int) -> Callable[[str, IO[bytes]], list[tuple[str, str, np.ndarray[Any, Any]]]]:
@@ -81,7 +95,7 @@ def _reader(name: str, start: bytes, size: int) -> Callable[[str, IO[bytes]], li
     if start[:1] == b"\x80" and start[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
         raise UpdateFileError(PICKLED.format(name))
     if start.startswith(b"\x93NUMPY"):
-        raise UpdateFileError(f"{name} is a single array (.npy). Save all arrays by their names with numpy.savez.")
+        raise UpdateFileError(SINGLE.format(name))
     raise UpdateFileError(OTHER.format(name, ADAPTERS))
 
 

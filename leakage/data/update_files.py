@@ -14,8 +14,8 @@ PATIENCE = 60.0  # seconds: the reader may use 30 seconds of processor time, and
 AT_ONCE = threading.BoundedSemaphore(1)  # two files of 200 MB each are in memory at a time
 
 
-def check_update(folder: Path) -> None:
-    """Check the files of a recorded update in a separate process (`leakage.adapters.update_reader`).
+def check_update(folder: Path) -> bytes:
+    """Check the files of a recorded update in a separate process (`leakage.adapters.update_reader`), and return its card as JSON.
 
     Args:
         folder: the folder with the files.
@@ -36,3 +36,4 @@ def check_update(folder: Path) -> None:
         raise UpdateFileError(done.stdout.decode())
     if done.returncode:
         raise UpdateFileError("The update takes more time or memory to read than an update of 200 MB does. Save it again.")
+    return done.stdout

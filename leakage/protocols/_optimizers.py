@@ -89,7 +89,9 @@ class Optimizer(Momentum):
         kept = kept or self._begin(gradient)
         finite = torch.stack([g.isfinite().all() for g in gradient.values()]).all()
         directions, after = Params(), {**kept, STEPS: kept[STEPS] + 1}
-        for name, g in self._clip({name: torch.where(finite, g, 0) for name, g in gradient.items()}).items():
+        if self.precision == SCALED:
+            gradient = {name: torch.where(finite, g, 0) for name, g in gradient.items()}
+        for name, g in self._clip(gradient).items():
             decay = self.weight_decay * (weights[name].detach() + moved.get(name, 0))
             if self.name == ADAMW:
                 directions[name], moments = self._adam(g, kept, name)

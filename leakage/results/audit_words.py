@@ -9,8 +9,8 @@ from leakage.spec.words import counted
 
 ANSWERED, INAPPLICABLE, UNTRIED, FAILED = "answered", "does not apply", "not tried", "failed"
 NO_PROOF = (
-    "None of this is a proof. A picture that explains the update need not be the client's picture; where attacks find nothing, another "
-    "attack may find more."
+    "Unless an attack has checked its pictures by an equation, none of this is a proof. A picture that explains the update need not be the "
+    "client's picture; where attacks find nothing, another attack may find more."
 )
 NOTHING_TRIED = "No attack was tried, so nothing is known about pictures in this update."
 LIKE_RANDOM = 0.5  # fraction of the distance of random pictures from which on an answer explains little
@@ -26,7 +26,7 @@ def conclude(findings: Sequence[FindingFacts]) -> str:
     fitting = [finding for finding in tried if finding.state == ANSWERED and explains(finding)]
     parts = [f"{counted(len(tried), 'attack')} tried: {len(fitting)} gave pictures whose update is close to the received one."]
     if proved:
-        parts.append(f"{len(proved)} checked its pictures by an equation that other pictures do not satisfy.")
+        parts.append(f"{counted(len(proved), 'attack')} checked the pictures by an equation.")
     if (untried := sum(finding.state in (UNTRIED, INAPPLICABLE) for finding in findings)) > 0:
         parts.append(f"{untried} could not be tried.")
     return " ".join(parts)

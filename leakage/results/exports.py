@@ -12,7 +12,8 @@ from PIL import Image, ImageDraw
 from leakage.data.images import saved, tiles
 from leakage.results import slides
 from leakage.results.captions import caption, headline
-from leakage.runs.events import AttackEnd, FindingEvent, FrameEvent, ProgressEvent, RoundEvent, StatementEvent
+from leakage.runs.audit_log import AuditLog
+from leakage.runs.events import AttackEnd, FrameEvent, ProgressEvent, RoundEvent, StatementEvent
 from leakage.runs.store import Run, Store
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
@@ -198,7 +199,8 @@ def _experiment(store: Store, run: Run) -> Download | None:
 
 def _audit(store: Store, run: Run) -> Download | None:
     statements = [event.text for event in store.events_of(run.id, StatementEvent)]
-    findings = [event.model_dump(mode="json", exclude={"kind", "run", "seq", "picture"}) for event in store.events_of(run.id, FindingEvent)]
+    found = AuditLog(store).findings(run.id)
+    findings = [event.model_dump(mode="json", exclude={"kind", "run", "seq", "picture"}) for event in found]
     task = json.loads(run.experiment)
     del task["files"]  # a name on this machine
     body = {"task": task, "version": run.version, "statements": statements, "findings": findings, "result": run.result}

@@ -108,7 +108,7 @@ class UpdateSets:
 
         Raises:
             OSError: the disk is full, or the set was deleted meanwhile.
-            ValueError: the draft has another size.
+            ValueError: the draft has another size, or a run uses the set.
         """
         target, owner = self.path(name) / file, name.split("/")[0]
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,6 +119,8 @@ class UpdateSets:
                 yield opened
             if draft.stat().st_size != size:
                 raise ValueError(f"{file}: {size} bytes were announced, {draft.stat().st_size} came. Send it again.")
+            if self.has_runs(name):  # a run has begun meanwhile
+                raise ValueError(IN_USE)
             draft.replace(target)
         finally:
             self.coming[owner] -= size

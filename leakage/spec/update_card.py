@@ -11,6 +11,7 @@ FILE = "card.json"
 Value = TypeVar("Value")
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Share = Annotated[float, Field(ge=0, le=1000)]
+Rate = Annotated[float, Field(gt=0, le=1000)]
 
 
 class CardEntry(Base, Generic[Value]):
@@ -58,7 +59,7 @@ class UpdateCard(Base):
     protocol: CardEntry[Part] = CardEntry()
     """How the client trains and what it sends, as a protocol plug-in, in place of optimizer, rate and the numbers of steps."""
     optimizer: CardEntry[Literal["SGD", "SGD with Nesterov momentum", "Adam", "AdamW"]] = CardEntry()
-    rate: CardEntry[Share] = CardEntry()
+    rate: CardEntry[Rate] = CardEntry()
     """The local learning rate."""
     momentum: CardEntry[Share] = CardEntry()
     weight_decay: CardEntry[Share] = CardEntry()

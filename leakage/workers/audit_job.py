@@ -33,7 +33,8 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
     folder = settings().updates / task.files
     if not folder.is_dir():
         raise ValueError(GONE)
-    if read_update(folder).before is None:
+    update = read_update(folder)
+    if update.before is None:
         raise ValueError(NO_WEIGHTS)
 
     def keep(found: UpdateFinding) -> None:
@@ -45,7 +46,7 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
 
     audit_update(
         untrained(task.model, task.image_shape, task.num_classes, seed=task.seed),
-        folder,
+        update,
         card=task.card,
         minutes=task.minutes,
         seed=task.seed,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leakage.adapters.update_reader import read_update, unpack_update
+from leakage.adapters.update_reader import read_update
 from leakage.data.array_files import read_arrays
 from leakage.data.errors import UpdateFileError
 from leakage.data.update_files import check_update
@@ -155,24 +155,33 @@ def test_numbers_come_back_as_they_were_written(tmp_path: Path) -> None:
     assert read["big"].tolist() == [0, 1, 2]
 
 
-def test_a_zip_with_the_files_is_unpacked_and_nothing_else_of_it(tmp_path: Path) -> None:
+def test_a_zip_with_the_files_is_read_and_nothing_else_of_it(tmp_path: Path) -> None:
     np.savez(tmp_path / "gradient.npz", **WEIGHTS)
-    packed, folder = tmp_path / "update.zip", tmp_path / "folder"
+    folder = tmp_path / "folder"
     folder.mkdir()
+    packed = folder / "update.zip"
     with zipfile.ZipFile(packed, "w") as archive:
         archive.write(tmp_path / "gradient.npz", "round 1/gradient.npz")
         archive.writestr("../../evil.txt", "evil")
-        archive.writestr("round 1/readme.md", "text")
-    unpack_update(packed, folder)
-    assert [path.name for path in folder.iterdir()] == ["gradient.npz"]
-    assert set(read_update(folder).gradient.arrays) == set(WEIGHTS)
+        archive.writestr("round 1/card.json", '{"rate": 0.5}')
+    update = read_update(folder)
+    assert update.gradient is not None
+    assert set(update.gradient.arrays) == set(WEIGHTS)
+    assert update.card.rate.value == 0.5
+    assert b'"rate"' in check_update(folder)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["folder", "gradient.npz", "update.zip"]  # nothing was unpacked
     with zipfile.ZipFile(packed, "a") as archive:
         archive.write(tmp_path / "gradient.npz", "round 2/gradient.npz")
     with pytest.raises(UpdateFileError, match="has several updates"):
-        unpack_update(packed, folder)
+        read_update(folder)
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number in range(1001):
+            archive.writestr(f"{number}.txt", "")
+    with pytest.raises(UpdateFileError, match="holds more than one update"):
+        read_update(folder)
     packed.write_bytes(b"no zip")
-    with pytest.raises(UpdateFileError, match=r"is no \.zip that can be read"):
-        unpack_update(packed, folder)
+    with pytest.raises(UpdateFileError, match=r"update\.zip cannot be read"):
+        read_update(folder)
 
 
 def test_the_reader_needs_no_torch() -> None:

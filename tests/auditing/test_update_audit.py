@@ -125,8 +125,19 @@ def test_the_buffers_give_the_steps_and_the_statistics_of_the_batch(tmp_path: Pa
     later = client_in(recorded(several, state(model), state(trained(model, x, LABELS, steps=4))), model)
     assert (later.counted, later.statistics) == (4, None)
     (several / "card.json").write_text('{"steps": 3}')
-    with pytest.raises(UpdateFileError, match=r"card\.json says 3 local steps, and the buffers of BatchNorm counted 4"):
-        client_in(several, model)
+    assert "card.json says 3 local steps, and BatchNorm counted 4 mini-batches in training." in words(client_in(several, model))
+    (several / "card.json").write_text('{"steps": 2}')
+    twice = client_in(several, model)
+    assert (twice.card.accumulation.value, twice.card.accumulation.state, twice.disagreement) == (2, "guessed", "")
+    (several / "card.json").write_text('{"accumulation": 2, "batch_norm": "eval"}')
+    assert (client_in(several, model).card.steps.value, client_in(several, model).card.batch_norm.value) == (2, "eval")
+
+
+def test_a_buffer_of_another_shape_is_refused(tmp_path: Path) -> None:
+    model = normalised()
+    after = state(model) | {"1.running_mean": np.zeros(1, "f4")}
+    with pytest.raises(UpdateFileError, match=r"after: 1\.running_mean must have the shape of its buffer, \(4,\); got \(1,\)"):
+        client_in(recorded(tmp_path, state(model), after), model)
 
 
 def words(client: RecordedClient) -> str:
@@ -189,6 +200,8 @@ def test_an_exported_update_is_observed_as_it_was_sent(protocol: str, tmp_path: 
         ({"rate": 0.1, "epochs": 2}, "fedavg", {"epochs": 2, "rate": 0.1, "mini_batch": 0}),
         ({"rate": 0.1, "steps": 6, "mini_batch": 2, "pictures": 3}, "fedavg", {"epochs": 3, "mini_batch": 2}),
         ({"rate": 0.1, "steps": 3, "optimizer": "Adam"}, "fedavg_optimizer", {"optimizer": "Adam", "epochs": 3, "momentum": 0.0}),
+        ({"rate": 0.1, "epochs": 2, "steps": 4, "pictures": 3}, "fedavg", {"epochs": 2, "mini_batch": 2}),
+        ({"rate": 0.1, "steps": 2, "optimizer": "SGD with Nesterov momentum"}, "fedavg_optimizer", {"momentum": 0.9}),
         ({"rate": 0.1, "steps": 3, "weight_decay": 0.01, "momentum": 0.9}, "fedavg_optimizer", {"weight_decay": 0.01, "momentum": 0.9}),
     ],
 )
@@ -217,6 +230,43 @@ def test_without_the_rate_local_steps_are_not_imitated_and_the_rest_is_tried(tmp
     found = audit_update(model, folder, minutes=0.1, attacks=["linear_layer", "sme", "inverting_gradients"])
     states = {finding.attack: finding.state for finding in found.findings}
     assert states == {"linear_layer": "answered", "sme": "answered", "inverting_gradients": "answered"}
+    exact = next(finding for finding in found.findings if finding.attack == "linear_layer")
+    assert exact.distance is not None
+    assert exact.distance < 0.05  # of the direction: how long the steps were does not matter
+    assert found.assumptions == tuple(assumptions_of(client))
+
+
+def test_training_that_cannot_be_imitated_leaves_the_naive_attacker(tmp_path: Path) -> None:
+    model = network()
+    folder = recorded(tmp_path, state(model), state(trained(model, smooth(1), LABELS[:1], steps=1)), rate=50.0, steps=1)
+    client = client_in(folder, model)
+    assert [assumed.title for assumed in card_clients(client)] == ["naive"]
+    assert "The local training on the card cannot be imitated: FedAvg.rate" in " ".join(assumptions_of(client))
+
+
+def test_more_pictures_than_attacks_take_leave_what_the_update_says(tmp_path: Path) -> None:
+    model = network()
+    folder = recorded(tmp_path, state(model), state(trained(model, smooth(3), LABELS, steps=1)), pictures=5000, rate=0.1, steps=1)
+    found = audit_update(model, folder)
+    assert found.findings == ()
+    assert "The client has 5000 pictures. Attacks here take at most 128 together" in found.statements[-1]
+
+
+def test_a_search_ends_soon_after_it_is_stopped(tmp_path: Path) -> None:
+    model = network()
+    folder = recorded(tmp_path, state(model), state(trained(model, smooth(1), LABELS[:1], steps=1)), rate=0.1, steps=1, pictures=1)
+    asked = 0
+
+    def stop() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 30
+
+    attack = leakage.plugin("inverting_gradients", steps=20000)
+    found = audit_update(model, folder, minutes=10, attacks=[attack], should_stop=stop)
+    assert found.findings[0].state == "answered"
+    assert 0 < found.findings[0].steps < 100
+    assert found.findings[0].agreement is None
 
 
 def test_a_card_with_other_labels_than_pictures_is_refused(tmp_path: Path) -> None:
@@ -253,7 +303,7 @@ def test_a_closed_form_finds_the_picture_and_public_pictures_say_so_beforehand(t
     assert min(best.planted) > 40
     assert best.distance is not None
     assert best.distance < 0.05 < (best.random_distance or 0)
-    assert told == list(audit.statements)
+    assert told == [*audit.statements, *audit.assumptions]
     assert findings[0].planted == ()  # told before it was judged
     assert "public pictures: median" in str(audit)
 

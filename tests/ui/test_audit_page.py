@@ -161,7 +161,7 @@ def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     at.run()
     fine(at)
     assert NO_PROOF in words(at)
-    assert "What the update says by itself, before any attack" in words(at)
+    assert "What the update says before any attack, and what is assumed of the client" in words(at)
     assert " tried: " in words(at)
     pictures = [html.proto.body for html in at.get("html") if "gle-findings" in html.proto.body]
     assert f"/api/runs/{run.id}/frames/" in pictures[0]

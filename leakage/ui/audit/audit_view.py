@@ -51,7 +51,7 @@ def draw(run: Run) -> None:
         st.caption(escape(run.message))
     if statements:
         with st.container(border=True, gap="small", key="statements"):
-            st.markdown("**What the update says by itself, before any attack**")
+            st.markdown("**What the update says before any attack, and what is assumed of the client**")
             st.markdown("\n".join(f"- {escape(text)}" for text in statements))
     if findings:
         st.markdown("**What the attacks found**")
@@ -88,7 +88,7 @@ def describe(run: Run, finding: FindingEvent) -> dict[str, Any]:
     """Return what the template draws of an attack that was tried."""
     facts = [
         finding.why,
-        "The attack checked its pictures by an equation that other pictures do not satisfy." if finding.proved else "",
+        "The attack checked its pictures by an equation." if finding.proved else "",
         audit_words.describe_distance(finding),
         audit_words.describe_agreement(finding),
         audit_words.describe_calibration(finding),

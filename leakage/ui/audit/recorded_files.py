@@ -1,6 +1,5 @@
 """The step of the page Audit that takes the files of a recorded update: sent, checked in a process with limits, and their card read."""
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import streamlit as st
 from leakage.data.errors import UpdateFileError
 from leakage.data.update_files import check_update
 from leakage.runs.service import service
-from leakage.runs.update_sets import ARCHIVE, CARD_MB, MB
+from leakage.runs.update_sets import ARCHIVE
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import SpecError
 from leakage.spec.json_reading import parse_as
@@ -116,22 +115,6 @@ def stamp_of(folder: Path) -> str:
 def examine(folder: Path) -> tuple[str, UpdateCard]:
     """Check the files of an update, and return what is wrong ("" if nothing is) and the card among them (empty if there is none)."""
     try:
-        check_update(folder)
-        text = card_text(folder)
-        return "", parse_as(text, UpdateCard, "a card") if text else UpdateCard()
+        return "", parse_as(check_update(folder), UpdateCard, "a card")
     except (UpdateFileError, SpecError) as error:
         return str(error), UpdateCard()
-    except FileNotFoundError:
-        return "A file was deleted meanwhile. Choose the files again.", UpdateCard()
-
-
-def card_text(folder: Path) -> bytes:
-    """Return the card of checked files, which may lie in the archive; empty if there is none."""
-    if (folder / CARD).is_file():
-        return (folder / CARD).read_bytes()
-    if (folder / ARCHIVE).is_file():
-        with zipfile.ZipFile(folder / ARCHIVE) as archive:
-            for member in archive.infolist():
-                if member.filename.split("/")[-1] == CARD and member.file_size <= CARD_MB * MB:
-                    return archive.read(member)
-    return b""
