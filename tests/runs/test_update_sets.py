@@ -8,7 +8,7 @@ import pytest
 from recorded_updates import audit_of, send_update, write_update
 
 from leakage.runs.service import FILES_GONE, Service
-from leakage.runs.update_sets import UNUSED
+from leakage.runs.update_sets import IN_USE, UNUSED
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import SpecError
 from leakage.spec.part import Part
@@ -81,6 +81,22 @@ def test_an_audit_needs_its_files_and_a_network_that_can_be_built(door: Service,
     with pytest.raises(SpecError, match="at least 32 pixels, given was 28"):
         door.audit(audit_of(files).model_copy(update={"card": small, "model": Part(id="vgg16")}), "me")
     assert door.mine("me") == []
+
+
+def test_a_file_that_arrives_after_its_run_has_begun_changes_nothing(door: Service, recorded: Path) -> None:
+    sets = door.store.updates
+    files = send_update(door, "me", source=recorded)
+    before = (sets.path(files) / "after.npz").read_bytes()
+
+    def replace_late() -> None:
+        with sets.receive(files, "after.npz", 5) as draft:
+            draft.write(b"other")
+            door.audit(audit_of(files), "me")
+
+    with pytest.raises(ValueError, match=IN_USE):
+        replace_late()
+    assert (sets.path(files) / "after.npz").read_bytes() == before
+    assert set(sets.files(files)) == {"before.npz", "after.npz"}
 
 
 @pytest.mark.parametrize(
