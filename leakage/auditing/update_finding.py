@@ -83,6 +83,17 @@ class UpdateAudit:
         statements: what the update says before any attack, as sentences
         assumptions: what was assumed of the client where its card is silent, and what the card guesses, as sentences
         findings: what each attack found; the answers that explain most of the update come first
+
+    Example:
+        >>> import tempfile, numpy, torch, leakage
+        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 5))
+        >>> gradient = leakage.observe(model, torch.rand(1, 3, 8, 8), torch.tensor([2])).received.update
+        >>> folder = tempfile.mkdtemp()
+        >>> numpy.savez(f"{folder}/gradient.npz", **{name: value.numpy() for name, value in gradient.items()})
+        >>> card = leakage.UpdateCard(input=(3, 8, 8), pictures=1)
+        >>> audit = leakage.audit_update(model, folder, card=card, minutes=0.1, attacks=["linear_layer"])
+        >>> audit.statements[0], audit.findings[0].state
+        ('The update is a gradient.', 'answered')
     """
 
     statements: tuple[str, ...]

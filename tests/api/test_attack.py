@@ -295,6 +295,6 @@ def test_an_update_alone_leaves_model_and_rng_state_as_they_were_and_follows_its
 def test_the_package_offers_what_the_api_and_audits_do() -> None:
     attacks = {*("Result", "Scores", "ThreatModel", "attack", "frames", "observe", "plugin", "score")}
     assert {*leakage.api.__all__} == attacks
-    assert {*leakage.__all__} == attacks | {"Audit", "audit"}
+    assert {*leakage.__all__} == attacks | {"Audit", "UpdateAudit", "UpdateCard", "audit", "audit_update"}
     assert all(getattr(leakage, name) is getattr(leakage.api, name) for name in attacks)
     assert leakage.audit is leakage.auditing.audit

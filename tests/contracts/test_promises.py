@@ -44,6 +44,15 @@ SHOWN_BY = {
         "tests/runs/test_store.py::test_the_bytes_of_a_deleted_upload_are_gone_from_the_disk",
         "tests/ui/test_uploads.py::test_a_code_stands_beside_each_upload_and_deletes_it_from_another_browser",
     ],
+    "recorded updates": [
+        "tests/web/test_update_routes.py::test_what_no_page_of_this_browser_asked_for_is_refused",
+        "tests/web/test_update_routes.py::test_files_have_a_largest_size_and_owners_a_quota",
+        "tests/web/test_update_routes.py::test_a_file_arrives_as_it_was_sent_readable_by_its_owner_alone",
+        "tests/adapters/test_hostile_files.py::test_a_malicious_file_is_refused_by_a_process_soon_and_in_little_memory",
+        "tests/runs/test_update_sets.py::test_a_set_goes_with_its_last_run",
+        "tests/runs/test_update_sets.py::test_delete_all_deletes_files_that_no_run_has_used",
+        "tests/runs/test_update_sets.py::test_by_age_files_go_as_uploads_do",
+    ],
     "files": [
         "tests/runs/test_private_home.py::test_after_a_run_nobody_else_can_read_store_logs_or_catalog",
         "tests/runs/test_owners.py::test_an_owner_is_the_sha256_of_the_cookie",
