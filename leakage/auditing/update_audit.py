@@ -33,8 +33,8 @@ def audit_update(  # noqa: PLR0913  (what is audited, and how its progress is to
     minutes: float = 5.0,
     seed: int = 1,
     attacks: Sequence[str | Attack] | None = None,
-    on_statement: Callable[[str], None] = lambda _: None,
-    on_finding: Callable[[UpdateFinding], None] = lambda _: None,
+    on_statement: Callable[[str], object] = lambda _: None,
+    on_finding: Callable[[UpdateFinding], object] = lambda _: None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> UpdateAudit:
     """Attack an update that a client sent elsewhere, and judge the answers without knowing the pictures.

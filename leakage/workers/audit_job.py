@@ -50,7 +50,7 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
         card=task.card,
         minutes=task.minutes,
         seed=task.seed,
-        on_statement=lambda text: void(store.add_event(run.id, StatementEvent(text=text))),
+        on_statement=lambda text: store.add_event(run.id, StatementEvent(text=text)),
         on_finding=keep,
         should_stop=should_stop,
     )
@@ -74,7 +74,3 @@ def picture_sheet(pictures: Tensor) -> bytes:
     """Return the first pictures (B, C, H, W) in [0, 1] side by side as PNG."""
     x = pictures.detach().float().cpu()[:SHOWN].nan_to_num(0).clamp(0, 1)
     return sheet((x * 255).round().byte().permute(0, 2, 3, 1).numpy())
-
-
-def void(_value: object) -> None:
-    """Do nothing with a value."""
