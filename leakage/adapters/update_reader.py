@@ -3,9 +3,7 @@
 `python -m leakage.adapters.update_reader FOLDER` checks a folder in a process with limited time and memory, which does nothing else.
 """
 
-import contextlib
 import os
-import resource
 import sys
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -16,7 +14,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from leakage.data.array_files import ADAPTERS, KINDS, MAX_BYTES, OTHER, PICKLED, SINGLE, Numbers, read_arrays, read_opened
-from leakage.data.errors import UpdateFileError
+from leakage.data.errors import BROKEN, UpdateFileError
+from leakage.data.process_limits import limit_process
 from leakage.spec.update_card import FILE, UpdateCard
 
 ARCHIVE = "update.zip"
@@ -26,6 +25,7 @@ MAX_MEMBERS = 1000  # of a .zip
 PICKLES = (".pt", ".pth", ".pkl", ".pickle", ".bin")
 CPU_SECONDS, MEMORY = 30, 3 * 2**30  # of the checking process: two files of 200 MB, twice in memory, beside numpy
 REFUSED = 3  # exit status if the update is not allowed; the sentence is then on stdout
+CARD_TOO_LARGE = f"{FILE} has over {MAX_CARD // 1024} kB. Leave out what docs/import_updates.md does not name."
 EXPECTED = (
     "Expected are two files, before and after (the weights that the client received and those that it sent), or one, difference or "
     f"gradient; each {' or '.join(KINDS)}. card.json may say more."
@@ -78,18 +78,23 @@ def _read_archive(path: Path) -> RecordedUpdate:
     """Read an update from a .zip, whose files may lie in one folder of it. Nothing is unpacked to disk. Raises UpdateFileError."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = {Path(member.filename).name: member for member in archive.infolist() if not member.is_dir()}
-            if len(archive.infolist()) > MAX_MEMBERS or sum(member.file_size for member in members.values()) > 2 * MAX_BYTES + MAX_CARD:
-                raise UpdateFileError(f"{ARCHIVE} holds more than one update. Pack the files of one update alone.")
-            if sum(Path(member.filename).name in members for member in archive.infolist() if not member.is_dir()) > len(members):
+            if len(archive.infolist()) > MAX_MEMBERS:
+                raise UpdateFileError(f"{ARCHIVE} has over {MAX_MEMBERS} files. Pack the files of one update alone.")
+            found = [member for member in archive.infolist() if Path(member.filename).stem in PARTS or Path(member.filename).name == FILE]
+            members = {Path(member.filename).name: member for member in found}
+            if len(members) < len(found) or sum(member.file_size for member in found) > 2 * MAX_BYTES + MAX_CARD:
                 raise UpdateFileError(f"{ARCHIVE} has several updates. Pack the files of one of them.")
+            if FILE in members and members[FILE].file_size > MAX_CARD:
+                raise UpdateFileError(CARD_TOO_LARGE)
             chosen = _chosen(members)
             numbers = {
                 part: read_opened(name, BytesIO(archive.read(members[name])), members[name].file_size) if name else None
                 for part, name in chosen.items()
             }
             card = parse_card(archive.read(members[FILE])) if FILE in members else UpdateCard()
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError) as error:
+    except UpdateFileError:
+        raise
+    except (*BROKEN, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
         raise UpdateFileError(f"{ARCHIVE} cannot be read ({' '.join(str(error).split())[:100]}). Pack it again.") from None
     return RecordedUpdate(**numbers, card=card)
 
@@ -99,7 +104,7 @@ def read_card(path: Path) -> UpdateCard:
     if not path.exists():
         return UpdateCard()
     if path.stat().st_size > MAX_CARD:
-        raise UpdateFileError(f"{FILE} has over {MAX_CARD // 1024} kB. Leave out what docs/import_updates.md does not name.")
+        raise UpdateFileError(CARD_TOO_LARGE)
     return parse_card(path.read_bytes())
 
 
@@ -141,11 +146,7 @@ def _name_of(names: Sequence[str], part: str) -> str:
 
 def main() -> int:
     """Check the folder that the command names, write its card (JSON) or why it is refused to stdout, and return the exit status."""
-    for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        allowed = resource.getrlimit(kind)[1]
-        limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        with contextlib.suppress(ValueError, OSError):  # macOS cannot limit the address space
-            resource.setrlimit(kind, (limit, limit))
+    limit_process(CPU_SECONDS, MEMORY)
     try:
         card = read_update(Path(sys.argv[1])).card
     except UpdateFileError as error:

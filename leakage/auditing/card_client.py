@@ -12,7 +12,6 @@ from leakage.spec.update_card import UpdateCard
 from leakage.spec.words import counted
 
 NO_INPUT = "card.json does not say the shape of a picture. Add input, for example [3, 32, 32]."
-NO_SHAPE = "card.json says that a picture has the shape {}, with which the network cannot compute ({}). Correct input."
 LABELS = "card.json has {} labels, and {}. Give one label for each picture."
 ONE = "The number of pictures is unknown: 1 is assumed. If there were more, answers mix them."
 NO_RATE = "The local learning rate is unknown, so attackers cannot imitate the local steps."

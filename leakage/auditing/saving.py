@@ -55,13 +55,13 @@ class Audit(Outcome):
 
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        _write_private(place / PRIVATE, report_page(self, pictures=True, dpia=dpia))
+        write_private(place / PRIVATE, report_page(self, pictures=True, dpia=dpia).encode())
         (place / PUBLIC).write_text(report_page(self, pictures=False, dpia=dpia), encoding="utf-8")
-        _write_private(place / RECORD, json.dumps(audit_as_json(self), indent=2) + "\n")
+        write_private(place / RECORD, (json.dumps(audit_as_json(self), indent=2) + "\n").encode())
 
 
-def _write_private(path: Path, text: str) -> None:
+def write_private(path: Path, data: bytes) -> None:
     """Write a file that its owner alone may read; a file that was there gets these rights too."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         path.chmod(0o600)
-        file.write(text)
+        file.write(data)

@@ -3,19 +3,18 @@
 import argparse
 import json
 import logging
-import os
 from dataclasses import fields
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from PIL import Image
 from torch import Tensor
 
 from leakage import __version__
 from leakage.auditing.config import import_function
+from leakage.auditing.saving import write_private
 from leakage.auditing.update_audit import audit_update
 from leakage.auditing.update_finding import UpdateAudit, UpdateFinding
+from leakage.data.images import sheet
 
 RECORD = "update-audit.json"
 NO_MODEL = "A recorded update needs --model, for example --model ours:make_model: the function in ours.py that returns the network."
@@ -52,10 +51,10 @@ def write_update_audit(audit: UpdateAudit, folder: Path) -> None:
         said = _as_json(finding)
         if finding.pictures is not None:
             said["picture"] = f"answer-{number}-{finding.attack}.png"
-            _write_private(folder / said["picture"], _as_png(finding.pictures))
+            write_private(folder / said["picture"], _as_png(finding.pictures))
         findings.append(said)
     record = {"version": __version__, "statements": audit.statements, "assumptions": audit.assumptions, "findings": findings}
-    _write_private(folder / RECORD, json.dumps(record, indent=2).encode() + b"\n")
+    write_private(folder / RECORD, json.dumps(record, indent=2).encode() + b"\n")
 
 
 def _as_json(finding: UpdateFinding) -> dict[str, Any]:
@@ -65,13 +64,4 @@ def _as_json(finding: UpdateFinding) -> dict[str, Any]:
 def _as_png(pictures: Tensor) -> bytes:
     """Return pictures (B, C, H, W) in [0, 1] side by side as a PNG; of other numbers of channels than 1 and 3 the mean is drawn."""
     shown = pictures if pictures.shape[1] in (1, 3) else pictures.mean(1, keepdim=True)
-    row = (shown.clamp(0, 1) * 255).round().byte().permute(2, 0, 3, 1).flatten(1, 2).numpy()  # (H, B * W, C)
-    file = BytesIO()
-    Image.fromarray(row.squeeze(2) if row.shape[2] == 1 else row).save(file, "PNG")
-    return file.getvalue()
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        path.chmod(0o600)
-        file.write(data)
+    return sheet((shown.clamp(0, 1) * 255).round().byte().permute(0, 2, 3, 1).numpy())

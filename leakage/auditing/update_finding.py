@@ -11,9 +11,8 @@ from leakage.spec.words import counted
 State: TypeAlias = Literal["answered", "does not apply", "not tried", "failed"]
 NO_TRUTH = (
     "Nobody here knows the true pictures. Unless an attack checks its answer by an equation, an answer is no proof. Three numbers help to "
-    "judge it: how much of the update it "
-    "leaves unexplained, whether searches from other starts agree, and what the same attack makes of public pictures that were sent "
-    "likewise."
+    "judge it: how much of the update it leaves unexplained, whether searches from other starts agree, and what the same attack makes of "
+    "public pictures that were sent likewise."
 )
 
 

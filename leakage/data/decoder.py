@@ -4,10 +4,8 @@ A malicious file can need any time and memory to decode; limits then end this pr
 and so starts in a tenth of a second. `leakage/data/uploads.py` starts it.
 """
 
-import contextlib
 import os
 import re
-import resource
 import sys
 from io import BytesIO
 
@@ -16,6 +14,7 @@ from PIL import ExifTags, Image, UnidentifiedImageError
 from leakage.data.color_profiles import in_srgb, profile_of
 from leakage.data.errors import BROKEN, PictureError
 from leakage.data.png_depth import Depth
+from leakage.data.process_limits import limit_process
 
 MAX_BYTES = 10 * 2**20  # of an uploaded file
 MAX_PIXELS = 50_000_000  # cameras of phones have 12, 24, 48 or 50 million
@@ -186,21 +185,12 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split())[:100]
 
 
-def _limit() -> None:
-    """Limit the processor time and memory of this process, and forbid core dumps, because a core dump contains the picture."""
-    for kind, most in ((resource.RLIMIT_CPU, CPU_SECONDS), (resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
-        allowed = resource.getrlimit(kind)[1]
-        limit = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
-        with contextlib.suppress(ValueError, OSError):  # macOS cannot limit the address space
-            resource.setrlimit(kind, (limit, limit))
-
-
 def main() -> int:
     """Decode the file on stdin, write a PNG or an error message to stdout, and return the exit status.
 
     The first line of stdin is the file's name in UTF-8, the rest its content.
     """
-    _limit()
+    limit_process(CPU_SECONDS, MEMORY)
     name, _, data = sys.stdin.buffer.read().partition(b"\n")
     status, output = 0, b""
     try:

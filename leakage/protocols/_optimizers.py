@@ -16,7 +16,7 @@ FLOAT32 = "float32"
 HALF = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 SCALED = "float16"  # the precision in which the loss is scaled
 FIRST_SCALE = 2.0**16  # of the loss, the default of torch.amp.GradScaler
-FIRST, SECOND, STEPS, SCALE = "first.", "second.", "steps", "scale"  # keys of what is kept: moments by parameter, steps taken, loss scale
+FIRST, SECOND, STEPS, SCALE = "first.", "second.", "steps", "scale"  # keys of the optimizer's state
 NORM_EPS = 1e-6  # torch.nn.utils.clip_grad_norm_ adds this to the norm
 
 

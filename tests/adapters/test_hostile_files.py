@@ -177,7 +177,14 @@ def test_a_zip_with_the_files_is_read_and_nothing_else_of_it(tmp_path: Path) -> 
     with zipfile.ZipFile(packed, "w") as archive:
         for number in range(1001):
             archive.writestr(f"{number}.txt", "")
-    with pytest.raises(UpdateFileError, match="holds more than one update"):
+    with pytest.raises(UpdateFileError, match="has over 1000 files"):
+        read_update(folder)
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(tmp_path / "gradient.npz", "gradient.npz")
+    damaged = bytearray(packed.read_bytes())
+    damaged[60:90] = b"\xff" * 30  # in the compressed bytes
+    packed.write_bytes(damaged)
+    with pytest.raises(UpdateFileError, match=r"update\.zip cannot be read"):
         read_update(folder)
     packed.write_bytes(b"no zip")
     with pytest.raises(UpdateFileError, match=r"update\.zip cannot be read"):

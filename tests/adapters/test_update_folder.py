@@ -206,4 +206,10 @@ def test_only_the_module_of_a_framework_imports_it_and_none_imports_more_of_this
     }
     assert frameworks == expected
     ours = {module for modules in imported.values() for module in modules if module.startswith("leakage")}
-    assert ours == {"leakage.spec.update_card", "leakage.adapters.update_folder", "leakage.data.array_files", "leakage.data.errors"}
+    assert ours == {
+        "leakage.spec.update_card",
+        "leakage.adapters.update_folder",
+        "leakage.data.array_files",
+        "leakage.data.errors",
+        "leakage.data.process_limits",
+    }

@@ -240,7 +240,7 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(kind: str) ->
 
 def limited(code: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Python code in a process with the limits of the decoder."""
-    setup = "import resource, sys; from leakage.data import decoder; decoder._limit()\n"
+    setup = "import resource, sys; from leakage.data import decoder; decoder.limit_process(decoder.CPU_SECONDS, decoder.MEMORY)\n"
     return subprocess.run([sys.executable, "-c", setup + code], input=data, cwd=ROOT, capture_output=True, timeout=60, check=False)
 
 

@@ -6,7 +6,7 @@ const STOPPED = 'Stopped.';
  * Sends a file to an address, or deletes what is there.
  * @param {string} address below this server
  * @param {File | null} file null: delete
- * @param {(done: number) => void} progress is told the bytes that were sent
+ * @param {(done: number) => void} progress is called with the number of bytes sent
  * @returns {{ problem: Promise<string>, abort: () => void }} `problem` becomes a sentence, or "" if all went well
  */
 export function transfer(address, file, progress) {
