@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from leakage.auditing.card import as_json
 from leakage.auditing.finding import FAILED, UNTRIED, Finding
 from leakage.auditing.scenes import Group, Scenes
 from leakage.engine.check import RefusedError
-from leakage.engine.core import Attack, generator
+from leakage.engine.core import Attack, Snapshot, generator
 from leakage.engine.devices import run_exactly
 from leakage.engine.inapplicable import DoesNotApplyError, UnreadableLabelsError
 from leakage.evaluation.isolated_search import run_attack
@@ -181,12 +181,16 @@ def seconds_of_step(prepared: PreparedAttack) -> float:
     trial: Any = prepared.attack
     changes = {name: value for name, value in (("steps", TRIAL), ("restarts", 1), ("polish", 0)) if hasattr(trial, name)}
     rng = generator(prepared.federation.seed, "attack")
-    snapshots = run_exactly(run_attack(replace(trial, **changes), prepared.federation, prepared.seen, rng))
-    began, count = time.perf_counter(), 0
-    for count, snapshot in enumerate(snapshots, 1):
-        if count == 1 and snapshot.step <= 1:
-            began = time.perf_counter()
-    return (time.perf_counter() - began) / max(1, count - 1)
+    return mean_seconds(run_exactly(run_attack(replace(trial, **changes), prepared.federation, prepared.seen, rng)))
+
+
+def mean_seconds(states: Iterable[Snapshot | Frame]) -> float:
+    """Return how long a step of a search takes, in seconds, from its states. The first is left out, since it may load modules."""
+    times = [(0, time.perf_counter()), *((state.step, time.perf_counter()) for state in states)]
+    if len(times) > 2:
+        del times[0]
+    (first, began), (last, ended) = times[0], times[-1]
+    return (ended - began) / max(1, last - first)
 
 
 def shortened(attack: Attack, most: float) -> Attack:

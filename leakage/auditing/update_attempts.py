@@ -15,7 +15,7 @@ from leakage.api.attacking import run_on_arrival
 from leakage.api.model_errors import MODEL_ERRORS, first_line
 from leakage.api.outcome import AttackRun
 from leakage.api.progress import most_steps
-from leakage.auditing.attempts import FULL, LEAST, TRIAL, shortened
+from leakage.auditing.attempts import FULL, LEAST, TRIAL, mean_seconds, shortened
 from leakage.auditing.audit_attackers import attacks, searches, unfit_precision, unfit_size
 from leakage.auditing.calibration import agreement, measure_planted
 from leakage.auditing.card_client import CardClient, card_clients, input_of, pictures_of
@@ -191,10 +191,7 @@ class UpdateAttempts:
         fewer: Any = attempt.attack
         changes = {name: value for name, value in (("steps", TRIAL), ("restarts", 1), ("polish", 0)) if hasattr(fewer, name)}
         trial: Attack = replace(fewer, **changes)
-        run, times = run_on_arrival(self._arrival(replace(attempt.arguments, attack=trial))), [time.perf_counter()]
-        for _ in run:
-            times.append(time.perf_counter())
-        return (times[-1] - times[0]) / TRIAL
+        return mean_seconds(run_on_arrival(self._arrival(replace(attempt.arguments, attack=trial))))
 
     @staticmethod
     def _compared(answer: Tensor, truth: Tensor) -> dict[str, float]:
