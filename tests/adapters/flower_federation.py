@@ -1,7 +1,12 @@
-"""A federation of two clients in Flower's simulation, whose updates the adapter saves. It runs in the environment of the frameworks."""
+"""A federation of two clients in Flower's simulation, whose updates the adapter saves. It runs in the environment of the frameworks.
+
+The clients run one after the other in this process. Flower's own choice, actors of Ray, did not come up within minutes on a small machine
+that was busy with other tests; `--ray` runs them.
+"""
 
 import argparse
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +14,7 @@ import torch
 from federated_clients import make_network, read_batch, train
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
+from flwr.server.superlink.fleet.vce.backend import Backend, BackendConfig, raybackend
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
@@ -45,9 +51,36 @@ def make_server(network: str, rounds: int) -> ServerApp:
     return app
 
 
+class OneAfterTheOther(Backend):  # type: ignore[misc]  # Flower is in another environment
+    """The part of Flower's simulation that runs the clients, without other processes."""
+
+    def __init__(self, backend_config: BackendConfig) -> None:
+        super().__init__(backend_config)
+        self.app: ClientApp | None = None
+
+    def build(self, app_fn: Callable[[], ClientApp]) -> None:
+        self.app = app_fn()
+
+    @property
+    def num_workers(self) -> int:
+        return 1
+
+    def is_worker_idle(self) -> bool:
+        return True
+
+    def process_message(self, message: Message, context: Context) -> tuple[Message, Context]:
+        assert self.app
+        return self.app(message, context), context
+
+    def terminate(self) -> None:
+        pass
+
+
 def run(given: Any) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)
     torch.set_num_threads(1)
+    if not given.ray:
+        raybackend.RayBackend = OneAfterTheOther
     resources = {"num_cpus": 1, "num_gpus": 0.0}
     backend: Any = {"client_resources": resources, "init_args": {"num_cpus": 1, "include_dashboard": False, "log_to_driver": True}}
     client = make_client(str(Path(given.folder).resolve()), given.network, given.pictures, given.epochs)
@@ -61,4 +94,5 @@ if __name__ == "__main__":
     parser.add_argument("--pictures", type=int, default=1, help="of each client")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--ray", action="store_true", help="run the clients as actors of Ray")
     run(parser.parse_args())

@@ -32,8 +32,6 @@ EPOCHS = 2
 ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support"))),
     "FLWR_TELEMETRY_ENABLED": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_raylet_start_wait_time_s": "180",  # the default of 60 is too short beside other tests
     "OMP_NUM_THREADS": "1",
 }
 pytestmark = [
@@ -44,12 +42,11 @@ pytestmark = [
 
 def federate(script: str, folder: Path, *words: str) -> None:
     """Run a federation, whose clients save their updates into a folder."""
-    outside = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     home = {"FLWR_HOME": str(folder.with_name("flwr")), "HOME": str(folder.parent)}
     done = subprocess.run(
         [PYTHON, HERE / script, folder, *words],
         cwd=folder.parent,
-        env=outside | ENVIRONMENT | home,
+        env=os.environ | ENVIRONMENT | home,
         capture_output=True,
         text=True,
         timeout=300,
