@@ -1,4 +1,4 @@
-"""A client's recorded update as files, for tests: of one picture, by one step on LeNet."""
+"""A client's recorded update as files, for tests: of one picture, by one step on a plain network, which a closed form solves at once."""
 
 import json
 from pathlib import Path
@@ -14,13 +14,14 @@ from leakage.spec.part import Part
 from leakage.spec.update_card import UpdateCard
 from leakage.workers.adapter import untrained
 
-KNOWN = {"input": [3, 32, 32], "classes": 10, "rate": 0.1, "steps": 1, "pictures": 1, "epochs": {"guess": 1}}
+MODEL = Part(id="mlp")
+KNOWN = {"network": {"id": "mlp"}, "input": [3, 32, 32], "classes": 10, "rate": 0.1, "steps": 1, "pictures": 1, "epochs": {"guess": 1}}
 
 
 def write_update(folder: Path, card: dict[str, Any] | None = None) -> Path:
     """Write before.npz, after.npz, gradient.npz and card.json into a folder, and return it."""
     folder.mkdir(parents=True, exist_ok=True)
-    model = untrained(Part(id="lenet"), (3, 32, 32), 10, seed=3)
+    model = untrained(MODEL, (3, 32, 32), 10, seed=3)
     x = torch.from_numpy(read("gallery", "astronaut", 32, 3)).float().permute(2, 0, 1).unsqueeze(0) / 255
     loss = torch.nn.functional.cross_entropy(model(x), torch.tensor([4]))
     weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
@@ -45,4 +46,4 @@ def send_update(service: Service, owner: str, names: tuple[str, ...] = ("before.
 
 def audit_of(files: str, **values: Any) -> AuditTask:
     """Return the audit of a set of files."""
-    return AuditTask(files=files, card=UpdateCard.model_validate(KNOWN), minutes=1, **values)
+    return AuditTask(files=files, model=MODEL, card=UpdateCard.model_validate(KNOWN), minutes=1, **values)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from page_visits import Open, fine, press_run, words
-from recorded_updates import send_update, write_update
+from recorded_updates import KNOWN, send_update, write_update
 from streamlit.testing.v1 import AppTest
 
 from leakage.results.audit_words import NO_PROOF
@@ -20,7 +20,7 @@ from leakage.workers.worker import perform
 
 PAGE = "pages/audit.py"
 ME = owner_of("me")
-CARD = {"input": [3, 32, 32], "classes": 10, "rate": 0.1, "pictures": 1, "epochs": {"guess": 2}, "optimizer": "SGD", "labels": [3, 7]}
+CARD = KNOWN | {"epochs": {"guess": 2}, "optimizer": "SGD", "labels": [3, 7]}
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +100,7 @@ def test_the_card_fills_the_form_and_the_form_makes_the_task(door: Service, sent
     card = run.experiment_as(AuditTask).card
     states = {name: entry.state for name, entry in card.entries() if entry.state != "unknown"}
     assert states == {
-        **dict.fromkeys(("network", "input", "classes", "rate", "optimizer", "labels"), "known"),
+        **dict.fromkeys(("network", "input", "classes", "rate", "steps", "optimizer", "labels"), "known"),
         **dict.fromkeys(("epochs", "momentum"), "guessed"),
     }
     assert (card.rate.value, card.epochs.value, card.momentum.value, card.labels.value) == (0.1, 2, 0.5, (3, 7))

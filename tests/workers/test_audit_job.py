@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -60,8 +61,8 @@ def test_an_audit_that_is_stopped_keeps_what_it_found(dispatcher: Place, recorde
     until(lambda: service.audits.statements(id), what="the first sentence is there")
     service.cancel(id, "me")
     run = dispatcher.finished(id, within=30)
-    if run.status == "cancelled":  # else it was through before
-        assert run.message == "Cancelled; what was found so far is shown."
+    assert run.status == "cancelled"
+    assert re.fullmatch("Cancelled; what .* is (shown|kept).", run.message)  # by the worker, or by the dispatcher, if that is faster
     assert service.audits.statements(id)
     service.delete(id, "me")
 
@@ -74,9 +75,8 @@ def test_a_worker_that_dies_ends_the_audit_as_it_ends_other_runs(dispatcher: Pla
     assert worker is not None
     os.kill(int(worker.split(":")[1]), signal.SIGKILL)
     run = dispatcher.finished(id, within=60)
-    if run.status != "done":  # else it was through before
-        assert (run.status, "did not expect" in run.message) == ("failed", False)
-        assert run.message
+    assert (run.status, "did not expect" in run.message) == ("failed", False)
+    assert run.message
     assert service.audits.statements(id)
     service.delete(id, "me")
 
