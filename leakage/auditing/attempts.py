@@ -29,6 +29,7 @@ from leakage.spec.words import INAPPLICABLE, LEAKS, REFUSED
 
 LEAST = 100  # steps of a search; a shorter search says little
 TRIAL = 4  # steps that measure how long one takes
+OVERTIME = 0.2  # of the audit's time, for a search that began in time and has not made its LEAST steps
 FULL = "The time of the audit is over."
 SLOW = "The shortest search that says something would take {:.0f} s, and {:.0f} s are left. Give the audit more minutes."
 POINTS = 100  # of the curve of a search, at most
@@ -57,6 +58,7 @@ class Attempts:
         self.scenes, self.until, self.recorded = scenes, until if recorded is None else math.inf, recorded
         federation = scenes.arguments.federation
         self.attackers, self.attacks = attackers_of(scenes.arguments), attacks(federation, scenes.arguments.attacks)
+        self.latest = self.until + OVERTIME * max(0.0, self.until - time.perf_counter())
         self.scoring = 0.0  # seconds that the longest scoring of an answer took
         self.shown: set[Group] = set()
 
@@ -137,13 +139,14 @@ class Attempts:
         return self._played(replace(attempt, attack=attack), replace(prepared, attack=attack))
 
     def _played(self, attempt: Attempt, prepared: PreparedAttack) -> Finding:
-        """Play an attack to its end, or until the time is over, and return what it found."""
+        """Play an attack to its end, or until the time is over, and return what it found. A search with few steps gets OVERTIME."""
         curve, last, now = list[tuple[int, float]](), None, time.perf_counter()
 
         def should_stop() -> bool:
             nonlocal now
             now = time.perf_counter()
-            return now > self.until
+            few = searches(attempt.attack) and bool(curve) and curve[-1][0] < LEAST
+            return now > (self.latest if few else self.until)
 
         for frame in play(prepared, should_stop=should_stop):
             curve.append((frame.step, frame.loss))
