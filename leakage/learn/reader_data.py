@@ -14,10 +14,11 @@ from leakage.learn.claims import load_figure
 from leakage.learn.grids import Cell, load_grid
 from leakage.learn.lab_link import lab_query
 from leakage.learn.lessons import TOKEN, Beat, GuessBeat, Lesson, LessonFigure, PlayBeat, RevealBeat, TryBeat, find_lesson, lessons
+from leakage.learn.own_settings import own_settings
 from leakage.learn.planned import planned_grid, planned_run
 from leakage.learn.tokens import value_of
 from leakage.spec.catalog import Catalog
-from leakage.spec.experiment import SpecError
+from leakage.spec.experiment import Experiment, SpecError
 
 DASH = "–"  # in place of a missing number
 SHOWN_OF_RUN = ("title", "seconds", "columns", "labels", "notes", "verdicts", "views", "messages", "rule", "result")
@@ -207,10 +208,15 @@ def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
             for knob in planned.knobs
         ],
         "plot": planned.plot.model_dump() if planned.plot else None,
-        "cells": [{"lab": lab_query(planned.experiment(cell), known), "answer": _answer(answers.get(cell))} for cell in cells],
+        "cells": [_cell(planned.experiment(cell), answers.get(cell), known) for cell in cells],
         "film": film,
         "class_names": list(class_names),
     }
+
+
+def _cell(experiment: Experiment, answer: Cell | None, known: Catalog | None) -> dict[str, Any]:
+    """Return the data of a choice: its address in the Lab, its settings for the visitor's own picture, and its recorded result."""
+    return {"lab": lab_query(experiment, known), "own": own_settings(experiment), "answer": _answer(answer)}
 
 
 def _answer(cell: Cell | None) -> dict[str, Any] | None:

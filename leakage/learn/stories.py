@@ -68,7 +68,7 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
         learn: the address of the page Learn.
         lab: the address of the Lab; None if there is no Lab.
         handouts: the address of the folder with the pages to print.
-        own: the address at which visitors try their own picture; None if there is none.
+        own: the address of the script with which visitors attack their own picture; None if there is none.
 
     Raises:
         SpecError: the recorded run that the film shows is missing or damaged.
@@ -87,7 +87,8 @@ def door_data(known: Catalog | None, *, data: str, learn: str, lab: str | None, 
             "layers": received["layers"][:LAYERS],
             "seconds": run.seconds,
         },
-        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{handouts}/{door.teach}-plan.html", "own": own},
+        "links": {"why": f"{learn}#{door.why}/1", "learn": learn, "teach": f"{handouts}/{door.teach}-plan.html", "lab": lab or ""},
+        "own": own,
         "stories": [
             {
                 "title": story.title,

@@ -9,6 +9,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from leakage.frontend.own_script import ROUTE as OWN
+from leakage.frontend.own_script import own_script, own_script_address, own_script_name
 from leakage.frontend.scripts import scripts
 from leakage.learn.data_address import data_folder, data_version
 from leakage.learn.lessons import FOLDER as LESSONS
@@ -50,6 +52,7 @@ class LearnRoutes:
             Route(f"{data}/slides/{{name}}.{{kind}}", self.slide),
             Route(f"{data}/stories/{{run}}.webp", self.story),
             Route(f"{data}/{{folder}}/{{name}}.webp", self.film),
+            Route(f"{self.base}{OWN}/{{name}}", self.own_script, middleware=COMPRESSED),
         ]
 
     async def page(self, _request: Request) -> Response:
@@ -60,12 +63,18 @@ class LearnRoutes:
             return PlainTextResponse(str(error), 500)
         base, folder = self.base, scripts().folder(self.base)
         page = reader_page(
-            {"base": base, "data": data_folder(base), "lessons": index},
+            {"base": base, "data": data_folder(base), "own": own_script_address(base), "lessons": index},
             [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
             home=f"{base}/",
             pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
         )
         return HTMLResponse(page, headers=NO_CACHE)
+
+    async def own_script(self, request: Request) -> Response:
+        """Respond with the script that attacks a visitor's own picture inside the page."""
+        if request.path_params["name"] != own_script_name():
+            return PlainTextResponse("There is no such script. Reload the page.", 404)
+        return Response(own_script(), media_type="text/javascript", headers=FOREVER)
 
     async def redirect_to_lesson(self, request: Request) -> Response:
         """Redirect an address such as /learn/07-noise to that lesson on the page Learn, or to the page's top if there is no such lesson."""

@@ -9,7 +9,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from leakage.frontend.bundle import bundle
 from leakage.frontend.markup import render
+from leakage.frontend.own_script import own_script, own_script_name
 from leakage.frontend.scripts import scripts
 from leakage.learn import grids, recordings
 from leakage.learn.lessons import lessons
@@ -17,7 +19,6 @@ from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
 from leakage.learn.stories import door_data, front_door, story_picture
 from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
-from leakage.web.bundle import bundle
 from leakage.web.printing import print_all
 from leakage.web.reader_page import ENTRY, reader_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
@@ -96,8 +97,16 @@ def _site_files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes
     script_name, style_name = f"reader.{_short_hash(script)}.js", f"reader.{_short_hash(style)}.css"
     yield script_name, script
     yield style_name, style
-    door = door_data(known, data=".", learn="", lab=PROGRAM, handouts="worksheets", own=PROGRAM)
-    about = {"base": "", "data": "", "folder": True, "lessons": reader_index(known), "door": {**door, "needs_program": True}}
+    yield own_script_name(), own_script()
+    door = door_data(known, data=".", learn="", lab=PROGRAM, handouts="worksheets", own=own_script_name())
+    about = {
+        "base": "",
+        "data": "",
+        "folder": True,
+        "own": own_script_name(),
+        "lessons": reader_index(known),
+        "door": {**door, "needs_program": True},
+    }
     yield HOME, reader_page(about, [script_name], style_file=style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
     yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
     for run in {story.run for story in front_door().stories}:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from leakage.frontend.bundle import bundle, code_of
 from leakage.frontend.scripts import FOLDER, Scripts, read, scripts
-from leakage.web.bundle import bundle, code_of
 
 NODE = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 

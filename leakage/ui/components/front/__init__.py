@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from leakage.frontend.own_script import own_script_address
 from leakage.learn.data_address import data_folder
 from leakage.learn.stories import door_data
 from leakage.spec.catalog import Catalog
@@ -23,6 +24,8 @@ def front(known: Catalog | None, *, settings: str, small: bool) -> None:
         small: whether to draw a single line, for a visitor that was here before.
     """
     learn = f"{base()}/learn"
-    data = door_data(known, data=data_folder(base()), learn=learn, lab=f"{base()}/", handouts=f"{learn}/worksheets", own="#settings")
+    data = door_data(
+        known, data=data_folder(base()), learn=learn, lab=f"{base()}/", handouts=f"{learn}/worksheets", own=own_script_address(base())
+    )
     with st.container(key="front-line" if small else "front-door"):
         _component()(key="front", data={**data, "settings": settings, "small": small})

@@ -1,5 +1,5 @@
-// The front door as a component of the Lab: "Try your own" goes to the Lab's settings, below it on the same page.
-import { find, prefersCalm } from '../dom.js';
+// The front door as a component of the Lab, whose settings stand below it on the same page.
+import { find } from '../dom.js';
 import { Door } from '../reader/door.js';
 
 /** @typedef {import('../reader/door.js').DoorData & { settings?: string }} Data `settings`: finds them on the page */
@@ -38,11 +38,7 @@ export class Front {
     this.door?.destroy();
     const { settings = '', ...door } = /** @type {Data} */ (data);
     this.settings = settings;
-    this.door = new Door(this.host, door, () => {
-      const place = /** @type {HTMLElement | null} */ (document.querySelector(settings));
-      place?.scrollIntoView({ behavior: prefersCalm() ? 'instant' : 'smooth', block: 'start' });
-      /** @type {HTMLElement | null | undefined} */ (place?.querySelector('button, input'))?.focus({ preventScroll: true });
-    });
+    this.door = new Door(this.host, door);
   }
 
   destroy() {

@@ -1,16 +1,18 @@
 // The front door: the question, the guess and the stories for a newcomer, a single line for a returning visitor. All content comes as data.
 import { element } from '../dom.js';
 import { Opening } from './opening.js';
+import { OwnPlace } from './own.js';
 import { say } from './phrases.js';
 import { storyList } from './stories.js';
 
 /**
  * @typedef {object} DoorData
  * @property {import('./opening.js').Film} film
- * @property {{ why: string, learn: string, teach: string, own?: string | null }} links `learn`: empty if the lessons stand below; `own`: the address where visitors try their own picture
+ * @property {{ why: string, learn: string, teach: string, lab: string }} links `learn`: empty if the lessons stand below; `lab`: empty without a Lab
+ * @property {string | null} [own] the address of the script that attacks the visitor's own picture
  * @property {import('./stories.js').Story[]} stories
  * @property {boolean} [small] draw a single line, for a returning visitor
- * @property {boolean} [needs_program] the Lab and own pictures need the program, and their links say so
+ * @property {boolean} [needs_program] the Lab needs the program, and links to it say so
  */
 
 const COVERED = 'gle-door-asks'; // on the whole page; assets/style.css covers what lies outside of the door
@@ -47,12 +49,12 @@ export class Door {
   /**
    * @param {HTMLElement} host which it fills
    * @param {DoorData} data
-   * @param {() => void} [tryOwn] goes there in place of the address `links.own`
    */
-  constructor(host, data, tryOwn) {
+  constructor(host, data) {
     this.host = host;
     this.data = data;
-    this.tryOwn = tryOwn;
+    /** @type {OwnPlace | null} */
+    this.ownPlace = null;
     this.opening = data.small
       ? null
       : new Opening(data.film, () => {
@@ -97,23 +99,25 @@ export class Door {
       linkTo('gle-door-teach', links.teach, say('doorTeach')),
     );
     opening.root.append(actions);
+    const own = this.ownPlace ? [this.ownPlace.root] : [];
     const below = element('section', 'gle-door-below');
     below.append(element('h2', '', say('stories')), element('p', 'gle-door-covered', say('doorCovered')), this.stories());
-    return [element('h1', '', say('doorQuestion')), opening.root, below];
+    return [element('h1', '', say('doorQuestion')), opening.root, ...own, below];
   }
 
+  /** The button for the visitor's own picture. */
   own() {
-    const { own } = this.data.links;
+    const { own, links, needs_program } = this.data;
     if (!own) return [];
-    const link = linkTo('gle-door-own', own, say('tryOwn'));
-    if (this.data.needs_program) link.append(' ', element('small', '', say('ownNeeds')));
-    link.addEventListener('click', (event) => {
-      if (!this.tryOwn) return;
-      event.preventDefault();
+    const needs = needs_program ? ` (${say('needsProgram')})` : '';
+    this.ownPlace = new OwnPlace(own, (query, words) => linkTo('', `${links.lab}${query ? `?${query}` : ''}`, `${words}${needs}`));
+    const button = element('button', 'gle-door-own', say('tryOwn'));
+    button.type = 'button';
+    button.addEventListener('click', () => {
       this.goOn();
-      this.tryOwn();
+      this.ownPlace?.open({});
     });
-    return [link];
+    return [button];
   }
 
   stories() {
@@ -135,5 +139,6 @@ export class Door {
   destroy() {
     document.documentElement.classList.remove(COVERED);
     this.opening?.destroy();
+    this.ownPlace?.destroy();
   }
 }

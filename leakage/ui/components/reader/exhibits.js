@@ -80,8 +80,8 @@ export class Exhibits {
    * @param {Record<string, string>} words
    */
   addGrid(name, words) {
-    const { picture, lab } = this.from;
-    this.add(new WhatIf(this.lesson.grids[name], { film: picture('grids', name), lab, words }));
+    const { picture, lab, own } = this.from;
+    this.add(new WhatIf(this.lesson.grids[name], { film: picture('grids', name), lab, own, words }));
   }
 
   /** Play or stop the runs. */

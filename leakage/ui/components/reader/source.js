@@ -6,6 +6,7 @@ import { say } from './phrases.js';
  * @typedef {object} About what the page says of itself
  * @property {string} base what stands before every address of the program
  * @property {string} data where the program has the data of the lessons
+ * @property {string} own the address of the script that attacks the visitor's own picture
  * @property {boolean} [folder] there is no program: everything lies beside the page
  * @property {import('./shelf.js').Entry[]} lessons
  * @property {import('./door.js').DoorData} [door] stands above the lessons where there is no Lab to have it
@@ -14,15 +15,17 @@ import { say } from './phrases.js';
  * @property {(id: string) => Promise<import('./lesson.js').LessonData>} lesson
  * @property {(kind: 'runs' | 'grids' | 'thumbnails', name: string) => string} picture its address
  * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab with these settings
+ * @property {string} own see About
  * @property {(name: string) => string} handout the address of a page to print
  * @property {(run: string) => HTMLAnchorElement[]} slides links to a recorded run as pictures for a slide
  */
 
 /** @type {(about: About) => Source} */
-export const sourceOf = (about) => (about.folder ? folder() : program(about));
+export const sourceOf = (about) => (about.folder ? folder(about) : program(about));
 
 /** @type {(about: About) => Source} */
-const program = ({ base, data }) => ({
+const program = ({ base, data, own }) => ({
+  own,
   lesson: async (id) => {
     const address = `${data}/lessons/${id}.json`;
     const answer = await fetch(address);
@@ -37,14 +40,16 @@ const program = ({ base, data }) => ({
 
 /**
  * A page from a folder may fetch nothing: its data are scripts, which hand over what they hold by `gle.data`.
+ * @param {About} about
  * @returns {Source}
  */
-function folder() {
+function folder({ own }) {
   /** @type {Map<string, any>} */
   const known = new Map();
   const data = (/** @type {string} */ name, /** @type {any} */ value) => known.set(name, value);
   Object.assign(globalThis, { gle: { data } });
   return {
+    own,
     lesson: async (id) => {
       await load(`data/${id}.js`);
       if (!known.has(`lessons/${id}`)) throw new Error(`data/${id}.js brought nothing.`);
@@ -61,7 +66,7 @@ function folder() {
  * @param {string} address of a classic script
  * @returns {Promise<void>} when it has run
  */
-function load(address) {
+export function load(address) {
   return new Promise((ready, failed) => {
     const script = element('script', '');
     script.addEventListener('load', () => ready());

@@ -4,6 +4,8 @@ import { labelsRight } from '../live/labels.js';
 import { drawSheet, layTiles } from '../live/pictures.js';
 import { decibel, isNumber } from '../live/words.js';
 import { Chart, tableOf } from './chart.js';
+import { button } from './dots.js';
+import { OwnPlace } from './own.js';
 import { say } from './phrases.js';
 import { loadFilm } from './screen.js';
 
@@ -23,7 +25,8 @@ import { loadFilm } from './screen.js';
  * @property {string} title
  * @property {Knob[]} knobs
  * @property {{ x: string, y: string, colour: string } | null} plot
- * @property {{ lab: string | null, answer: Answer | null }[]} cells the last knob turns fastest
+ * @property {{ lab: string | null, own?: object | null, answer: Answer | null }[]} cells the last knob turns fastest; `own`: the settings
+ *   for the visitor's own picture
  * @property {{ side: number, batch: number } | null} film
  * @property {string[]} class_names
  */
@@ -47,9 +50,9 @@ export function axisOf({ knobs, plot }) {
 export class WhatIf {
   /**
    * @param {Grid} grid
-   * @param {{ film: string, lab: import('./source.js').Source['lab'], words?: Record<string, string> }} how
+   * @param {{ film: string, lab: import('./source.js').Source['lab'], own?: string, words?: Record<string, string> }} how
    */
-  constructor(grid, { film, lab, words = {} }) {
+  constructor(grid, { film, lab, own = '', words = {} }) {
     this.grid = grid;
     this.lab = lab;
     this.words = words;
@@ -67,7 +70,11 @@ export class WhatIf {
     this.result.setAttribute('role', 'status');
     this.plot = element('div', 'gle-plot');
     this.root.append(element('h3', 'gle-screen-title', grid.title), this.knobs(), this.result, this.plot);
+    this.here = element('p', 'gle-own-here');
+    this.root.append(this.here);
     if (grid.cells.some(({ answer }) => answer)) this.root.append(this.table());
+    this.own = own ? new OwnPlace(own, lab) : null;
+    if (this.own) this.root.append(this.own.root);
     this.turn(0, 0);
     if (grid.film) this.open(film);
   }
@@ -110,8 +117,16 @@ export class WhatIf {
     Object.assign(this.root.dataset, { cell: String(cell), recorded: String(answer !== null) });
     if (answer) this.tell(answer, lab);
     else this.missing(lab);
+    this.offerOwn();
     this.draw();
     this.plotTried();
+  }
+
+  /** Offer to compute this choice with the visitor's own picture, where a page can. */
+  offerOwn() {
+    const { own } = this.grid.cells[cellOf(this.grid.knobs, this.choice)];
+    if (!this.own) return;
+    this.here.replaceChildren(own ? button('gle-quiet', say('tryOwnHere'), () => this.own?.open(own)) : say('ownCannot'));
   }
 
   /** @param {string | null} lab */
@@ -207,6 +222,7 @@ export class WhatIf {
   destroy() {
     this.gone = true;
     this.chart?.destroy();
+    this.own?.destroy();
     this.root.remove();
   }
 }

@@ -55,7 +55,7 @@ def bundle(scripts: Scripts, entry: str) -> str:
         ]
         answer = f"return {{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
         parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(imports)}{modules[name].body.strip()}\n{answer}\n}})();\n")
-    return "(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n"
+    return without_comments("(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n")
 
 
 def _taken_apart(name: str, text: str) -> _Module:
@@ -90,7 +90,26 @@ def _taken_apart(name: str, text: str) -> _Module:
 
 def _refusal(name: str, text: str, at: int) -> str:
     line = text.count("\n", 0, at)
-    return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/web/bundle.py."
+    return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/frontend/bundle.py."
+
+
+def without_comments(text: str) -> str:
+    """Return the script without comments and indentation; its lines end where they ended.
+
+    >>> without_comments("a = 1; // one\\n\\n  /* two */ b = ' // '; ")
+    "a = 1;\\nb = ' // '; "
+    """
+    parts = [""]
+    for piece, code in _pieces(text):
+        if code or not (piece.isspace() or piece.startswith(("//", "/*"))):
+            parts.append(piece)
+            continue
+        gap = "\n" if "\n" in piece or piece.startswith("//") else " "
+        if parts[-1] not in ("\n", " "):
+            parts.append(gap)
+        elif gap == "\n":
+            parts[-1] = gap
+    return "".join(parts)
 
 
 def code_of(text: str) -> str:

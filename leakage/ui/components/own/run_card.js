@@ -1,0 +1,183 @@
+// One attack on the visitor's picture as a card: the picture, the numbers that are sent, the attacker's picture, and how near it is.
+import { element } from '../dom.js';
+import { drawStrip } from '../live/strips.js';
+import { decibel, fixed, whole } from '../live/words.js';
+import { decibels } from './likeness.js';
+import { tell } from './own_phrases.js';
+
+const CELLS = 64; // of the strip of each tensor
+
+/** @typedef {import('./likeness.js').Likeness} Likeness */
+/** @typedef {{ channels: number, side: number }} Size */
+
+export class RunCard {
+  /**
+   * @param {string} title
+   * @param {Float32Array} picture
+   * @param {Size} size
+   * @param {{ stop: () => void }} how
+   */
+  constructor(title, picture, size, { stop }) {
+    this.picture = picture;
+    this.size = size;
+    this.last = 0;
+    /** @type {number[]} */
+    this.labels = [];
+    this.root = element('article', 'gle-own-run');
+    this.root.setAttribute('aria-label', title);
+    this.truth = tile(tell('private'), size);
+    this.guess = tile(tell('guess'), size);
+    this.strips = element('div', 'gle-own-strips');
+    this.strips.setAttribute('aria-hidden', 'true'); // the number above them says it
+    this.count = element('b', '', ' ');
+    const wire = element('div', 'gle-own-wire');
+    wire.append(element('h4', '', tell('sent')), this.count, this.strips);
+    const scene = element('div', 'gle-own-scene');
+    scene.append(zone('private', tell('private'), this.truth), wire, zone('attacker', tell('guess'), this.guess));
+    this.closeness = element('b', 'gle-own-big', ' ');
+    this.word = element('span', 'gle-own-word');
+    this.grey = element('small', '', ' ');
+    const verdict = element('p', 'gle-own-verdict');
+    verdict.append(this.closeness, this.word, this.grey);
+    this.now = element('p', 'gle-own-now', tell('waiting'));
+    this.notes = element('p', 'gle-own-notes');
+    this.stop = element('button', 'gle-own-stop', tell('stop'));
+    this.stop.type = 'button';
+    this.stop.addEventListener('click', () => {
+      stop();
+      this.rest(tell('stopped', { step: whole(this.last) }));
+    });
+    const foot = element('div', 'gle-own-foot');
+    foot.append(this.now, this.stop);
+    this.root.append(element('h3', '', title), scene, verdict, foot, this.notes);
+    draw(this.truth, picture, size);
+  }
+
+  /**
+   * The numbers that the phone sends, and the classes that the attacker reads from them.
+   * @param {{ numbers: Float32Array, tensors: { from: number, to: number }[], count: number, labels: number[] }} sent
+   */
+  showSent({ numbers, tensors, count, labels }) {
+    this.labels = labels;
+    this.count.textContent = tell('numbers', { n: whole(count) });
+    this.strips.replaceChildren(
+      ...tensors.map(({ from, to }) => {
+        const strip = element('canvas', 'gle-strip');
+        drawStrip(strip, levelsOf(numbers.subarray(from, to)));
+        return strip;
+      }),
+    );
+    const grey = new Float32Array(this.picture.length).fill(0.5);
+    this.grey.textContent = tell('grey', { grey: fixed(decibels(grey, this.picture), 1) });
+  }
+
+  /**
+   * The attacker's picture at a step.
+   * @param {{ step: number, steps: number, rate: number, pictures: Float32Array }} frame `pictures`: first the visitor's, then those of other phones
+   */
+  showFrame({ step, steps, rate, pictures }) {
+    this.last = step;
+    const guess = this.guessOf(pictures);
+    draw(this.guess, guess, this.size);
+    this.closeness.textContent = decibel(decibels(guess, this.picture));
+    this.now.textContent = tell('step', { step: whole(step), steps: whole(steps), rate: whole(rate) });
+  }
+
+  /**
+   * Of all reconstructed pictures, that which belongs to the visitor's.
+   * @param {Float32Array} pictures
+   */
+  guessOf(pictures) {
+    return pictures.subarray(0, this.picture.length);
+  }
+
+  /**
+   * The end of the attack.
+   * @param {{ step: number, seconds: number, labelsRight: number, pictures: Float32Array }} end
+   */
+  showEnd({ step, seconds, labelsRight }) {
+    const { labels } = this;
+    const took = tell('took', { step: whole(step), seconds: fixed(seconds, 1) });
+    this.rest(tell('ended', { took }));
+    if (labels.length === 1) this.note(tell('label', { read: labels.join(', '), right: tell(labelsRight ? 'right' : 'wrong') }));
+  }
+
+  /**
+   * The verdict, by the line-up.
+   * @param {ReturnType<Likeness['judge']>} verdict
+   */
+  showVerdict({ word, rank, size }) {
+    this.word.textContent = tell(word);
+    this.root.dataset.word = word;
+    this.note(tell('lineup', { rank: whole(rank), size: whole(size) }));
+  }
+
+  /** @param {string} words */
+  note(words) {
+    this.notes.append(`${words} `);
+  }
+
+  /** @param {string} words */
+  rest(words) {
+    this.stop.hidden = true;
+    this.now.textContent = words;
+    this.now.setAttribute('role', 'status');
+    this.root.dataset.over = 'true';
+  }
+}
+
+/**
+ * @param {string} kind
+ * @param {string} title
+ * @param {HTMLElement} picture
+ */
+function zone(kind, title, picture) {
+  const made = element('div', `gle-own-zone gle-own-${kind}`);
+  made.append(element('h4', '', title), picture);
+  return made;
+}
+
+/**
+ * @param {string} label
+ * @param {Size} size
+ */
+export function tile(label, { side }) {
+  const canvas = element('canvas', 'gle-own-tile');
+  Object.assign(canvas, { width: side, height: side });
+  canvas.setAttribute('role', 'img');
+  canvas.setAttribute('aria-label', label);
+  return canvas;
+}
+
+/**
+ * Draw a picture (channels, side, side) in [0, 1] on a canvas.
+ * @param {HTMLCanvasElement} canvas
+ * @param {ArrayLike<number>} picture
+ * @param {Size} size
+ */
+export function draw(canvas, picture, { channels, side }) {
+  const area = side * side;
+  const brush = canvas.getContext('2d');
+  if (!brush) return;
+  const image = brush.createImageData(side, side);
+  for (let i = 0; i < area; i++) {
+    for (let channel = 0; channel < 3; channel++)
+      image.data[4 * i + channel] = Math.round(255 * picture[i + area * Math.min(channel, channels - 1)]);
+    image.data[4 * i + 3] = 255;
+  }
+  brush.putImageData(image, 0, 0);
+}
+
+/**
+ * The sizes of a tensor's entries as a strip: each cell is the mean size of its entries, from 0 to 255 of the largest cell.
+ * @param {Float32Array} entries
+ */
+export function levelsOf(entries) {
+  const cells = Math.min(CELLS, entries.length);
+  const means = Array.from({ length: cells }, (_, cell) => {
+    const part = entries.subarray(Math.floor((cell * entries.length) / cells), Math.floor(((cell + 1) * entries.length) / cells));
+    return part.reduce((sum, entry) => sum + Math.abs(entry), 0) / part.length;
+  });
+  const most = Math.max(...means) || 1;
+  return means.map((mean) => Math.round((255 * mean) / most));
+}
