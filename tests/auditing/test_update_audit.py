@@ -227,7 +227,8 @@ def test_without_the_rate_local_steps_are_not_imitated_and_the_rest_is_tried(tmp
     assert "The local learning rate is unknown, so attackers cannot imitate the local steps." in said
     assert "The number of pictures is unknown: 1 is assumed." in said
     assert "Guessed: steps 2." in said
-    found = audit_update(model, folder, minutes=0.1, attacks=["linear_layer", "sme", "inverting_gradients"])
+    named = ["linear_layer", leakage.plugin("sme", steps=10), leakage.plugin("inverting_gradients", steps=10)]
+    found = audit_update(model, folder, minutes=3, attacks=named)
     states = {finding.attack: finding.state for finding in found.findings}
     assert states == {"linear_layer": "answered", "sme": "answered", "inverting_gradients": "answered"}
     exact = next(finding for finding in found.findings if finding.attack == "linear_layer")
@@ -293,7 +294,7 @@ def test_a_closed_form_finds_the_picture_and_public_pictures_say_so_beforehand(t
     folder = recorded(tmp_path, state(model), state(trained(model, x, LABELS[:1], steps=1)), rate=0.1, steps=1, pictures=1)
     told, findings = list[str](), list[UpdateFinding]()
     audit = audit_update(
-        model, folder, minutes=0.1, pictures=x, attacks=["linear_layer"], on_statement=told.append, on_finding=findings.append
+        model, folder, minutes=3, pictures=x, attacks=["linear_layer"], on_statement=told.append, on_finding=findings.append
     )
     best = audit.findings[0]
     assert (best.attack, best.state, best.labels) == ("linear_layer", "answered", (2,))

@@ -30,10 +30,10 @@ def test_files_are_sent_the_audit_runs_and_what_it_finds_appears(page: Page, rec
     run = page.locator(".st-key-run-button button")
     expect(run).to_be_disabled()
     choose(page, recorded / "after.npz")
-    expect(page.get_by_text("Still missing: the weights before the training, with which attacks compute.")).to_be_visible()
+    expect(page.get_by_text("Still missing: the weights before the training, with which attacks compute.")).to_be_visible(timeout=LONG)
     choose(page, recorded / "before.npz", recorded / "card.json")
-    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(3)
-    expect(page.get_by_role("spinbutton", name="Learning rate")).to_have_value("0.1")
+    expect(page.locator(".gle-file-size", has_text="✓")).to_have_count(3, timeout=LONG)
+    expect(page.get_by_role("spinbutton", name="Learning rate")).to_have_value("0.1", timeout=LONG)
     folders = list((rooms / "updates").glob("*/*"))
     assert [sorted(path.name for path in folder.iterdir()) for folder in folders] == [["after.npz", "before.npz", "card.json"]]
     assert {path.stat().st_mode & 0o077 for folder in folders for path in (folder, folder.parent, *folder.iterdir())} == {0}
