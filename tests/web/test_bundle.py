@@ -33,13 +33,16 @@ def test_todays_reader_runs_without_modules_up_to_its_page() -> None:
 @NODE
 def test_a_bundle_computes_what_its_modules_do(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path, dirs_exist_ok=True)
-    calls = "[short(0.000123), hash('07-noise', 2, true), scaleOf([1, 900], { from: 0, to: 9, log: true }).ticks]"
+    mlp = "new Network(fastestKernels(), PLANS.mlp([1, 2, 2], 3, { width: 4 }))"
+    calls = f"[short(0.000123), hash('07-noise', 2, true), scaleOf([1, 900], {{ from: 0, to: 9, log: true }}).ticks, {mlp}.count]"
     names = {"./live/words.js": "short", "./reader/walk.js": "writeHash as hash", "./reader/scales.js": "scaleOf"}
+    names |= {"./attack/simd.js": "fastestKernels", "./attack/network.js": "Network", "./attack/plans.js": "PLANS"}
     text = "".join(f"import {{ {name} }} from '{path}';\n" for path, name in names.items())
     (tmp_path / "entry.js").write_text(f"{text}console.log(JSON.stringify({calls}));\n")
     classic = node(bundle(read(tmp_path), "entry.js"))
     assert classic == node((tmp_path / "entry.js").read_text().replace("'./", f"'{FOLDER.as_uri()}/"), module=True)
     assert json.loads(classic)[1] == "#07-noise/3?present"
+    assert json.loads(classic)[3] == (4 * 4 + 4) + (4 * 4 + 4) + (3 * 4 + 3)
 
 
 @NODE

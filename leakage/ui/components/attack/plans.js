@@ -41,8 +41,10 @@ function lenet(shape, classes, { activation = 'sigmoid', bias = true, initialisa
  * LeNet*, the preset of LeNet (Zhu and Blaschko 2021, table 2).
  * @param {PictureShape} shape
  * @param {number} classes
+ * @param {LeNetOptions} [options]
  */
-const lenetStar = (shape, classes) => lenet(shape, classes, { activation: 'leaky_relu', bias: false, initialisation: 'default' });
+const lenetStar = (shape, classes, options) =>
+  lenet(shape, classes, { activation: 'leaky_relu', bias: false, initialisation: 'default', ...options });
 
 /**
  * A fully connected network (leakage/models/mlp.py).
