@@ -46,7 +46,7 @@ export class Convolution {
     this.start(output, bias);
     for (let b = 0; b < this.batch; b++) {
       this.unfold(this.patches[b], input, b);
-      this.kernels.gemm(this.outputOf(output, b), weight, this.patches[b], this.filters, this.fan, this.area);
+      this.kernels.gemm(this.itemOf(output, b), weight, this.patches[b], this.filters, this.fan, this.area);
     }
   }
 
@@ -60,7 +60,7 @@ export class Convolution {
   forwardTangent(inputTangent, tangent, weights, direction) {
     this.start(tangent, direction.bias);
     for (let b = 0; b < this.batch; b++) {
-      const out = this.outputOf(tangent, b);
+      const out = this.itemOf(tangent, b);
       this.kernels.gemm(out, direction.weight, this.patches[b], this.filters, this.fan, this.area);
       if (!inputTangent) continue;
       this.unfold(this.spare, inputTangent, b);
@@ -75,12 +75,12 @@ export class Convolution {
    */
   addWeightGradient(outputGradient, { weight, bias }) {
     for (let b = 0; b < this.batch; b++) {
-      const slope = this.outputOf(outputGradient, b);
-      this.kernels.gemmNT(weight, slope, this.patches[b], this.filters, this.fan, this.area);
+      const incoming = this.itemOf(outputGradient, b);
+      this.kernels.gemmNT(weight, incoming, this.patches[b], this.filters, this.fan, this.area);
       if (!bias) continue;
       for (let f = 0; f < this.filters; f++) {
         let sum = 0;
-        for (let i = f * this.area; i < (f + 1) * this.area; i++) sum += slope[i];
+        for (let i = f * this.area; i < (f + 1) * this.area; i++) sum += incoming[i];
         bias[f] += sum;
       }
     }
@@ -95,14 +95,14 @@ export class Convolution {
     for (let b = 0; b < this.batch; b++) {
       this.spare.fill(0);
       for (const [outputGradient, weight] of pairs)
-        this.kernels.gemmTN(this.spare, weight, this.outputOf(outputGradient, b), this.filters, this.fan, this.area);
+        this.kernels.gemmTN(this.spare, weight, this.itemOf(outputGradient, b), this.filters, this.fan, this.area);
       this.folded.fill(0);
       this.kernels.fold(this.folded, this.spare, this.geometry);
       this.eachPixel(b, (pixel, inside) => (inputGradient[pixel] = this.folded[inside]));
     }
   }
 
-  /** @type {(patches: Numbers, input: Numbers, b: number) => void} */
+  /** @type {(patches: Numbers, input: Numbers, b: number) => void} fill patches with those of picture b */
   unfold(patches, input, b) {
     this.eachPixel(b, (pixel, inside) => (this.padded[inside] = input[pixel]));
     this.kernels.unfold(patches, this.padded, this.geometry);
@@ -123,13 +123,13 @@ export class Convolution {
       }
   }
 
-  /** @type {(output: Numbers, b: number) => Numbers} the output of picture b, (filters, rows * columns) */
-  outputOf(output, b) {
+  /** @type {(output: Numbers, b: number) => Numbers} the part of an output that belongs to picture b, (filters, rows * columns) */
+  itemOf(output, b) {
     const count = this.filters * this.area;
     return /** @type {Numbers} */ (output.subarray(b * count, (b + 1) * count));
   }
 
-  /** @type {(output: Numbers, bias: Numbers | null) => void} */
+  /** @type {(output: Numbers, bias: Numbers | null) => void} fill output with the bias, or with zeros */
   start(output, bias) {
     output.fill(0);
     if (!bias) return;

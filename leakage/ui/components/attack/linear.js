@@ -74,7 +74,7 @@ export class Linear {
       this.kernels.gemm(inputGradient, outputGradient, weight, this.batch, this.units, this.features);
   }
 
-  /** @type {(output: Numbers, bias: Numbers | null) => void} */
+  /** @type {(output: Numbers, bias: Numbers | null) => void} fill output with the bias, or with zeros */
   start(output, bias) {
     output.fill(0);
     if (bias) for (let i = 0; i < output.length; i++) output[i] = bias[i % this.units];

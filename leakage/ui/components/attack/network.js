@@ -43,47 +43,24 @@ export class Network {
    * @param {number} [batch] the number of pictures
    */
   constructor(kernels, plan, batch = 1) {
-    const { shape, layers } = plan;
+    const { shape } = plan;
+    const layers = namedLayers(kernels, plan, batch);
     this.batch = batch;
     this.shape = shape;
-    /** @type {Tensor[]} the parameters in the order of torch's state_dict */
-    this.tensors = [];
-    /** @type {{ layer: Convolution | Linear, name: string, activation: Stage['activation'] }[]} */
-    const built = [];
-    let inputShape = shape;
-    let count = 0;
-    for (const spec of layers) {
-      if (spec.kind === 'activation') {
-        built[built.length - 1].activation = ACTIVATIONS[spec.activation];
-        continue;
-      }
-      const features = inputShape[0] * inputShape[1] * inputShape[2];
-      const layer = spec.kind === 'conv' ? new Convolution(kernels, batch, inputShape, spec) : new Linear(kernels, batch, features, spec);
-      built.push({ layer, name: spec.name, activation: identity });
-      for (const [part, sides] of /** @type {const} */ ([
-        ['weight', layer.weightShape],
-        ['bias', layer.biasShape],
-      ])) {
-        if (!sides) continue;
-        const from = count;
-        count += sides.reduce((product, side) => product * side);
-        this.tensors.push({ name: `${spec.name}.${part}`, from, to: count, shape: sides });
-      }
-      inputShape = layer.outputShape;
-    }
-    this.classes = inputShape[0] * inputShape[1] * inputShape[2];
-    this.count = count;
-    this.weights = kernels.array(count);
-    this.gradient = kernels.array(count);
-    this.direction = kernels.array(count);
+    this.classes = product(layers[layers.length - 1].layer.outputShape);
+    this.tensors = tensorsOf(layers);
+    this.count = this.tensors[this.tensors.length - 1].to;
+    this.weights = kernels.array(this.count);
+    this.gradient = kernels.array(this.count);
+    this.direction = kernels.array(this.count);
     this.probabilities = kernels.array(batch * this.classes);
-    this.pictureSlope = kernels.array(batch * shape[0] * shape[1] * shape[2]);
+    this.pictureSlope = kernels.array(batch * product(shape));
     this.labelSlope = kernels.array(batch * this.classes);
     /** @type {ArrayLike<number>} the last labels, (batch, classes) */
     this.labels = [];
     /** @type {Stage[]} */
-    this.stages = built.map(({ layer, name, activation }) => {
-      const size = batch * layer.outputShape.reduce((product, side) => product * side);
+    this.stages = layers.map(({ layer, name, activation }) => {
+      const size = batch * product(layer.outputShape);
       return {
         layer,
         activation,
@@ -164,6 +141,39 @@ export class Network {
     return { weight: /** @type {Numbers} */ (weight), bias };
   }
 }
+
+/** @typedef {{ name: string, layer: Convolution | Linear, activation: Stage['activation'] }} NamedLayer */
+
+/** @type {(kernels: Kernels, plan: Plan, batch: number) => NamedLayer[]} */
+function namedLayers(kernels, { shape, layers }, batch) {
+  /** @type {NamedLayer[]} */
+  const named = [];
+  let inputShape = shape;
+  for (const spec of layers) {
+    if (spec.kind === 'activation') {
+      named[named.length - 1].activation = ACTIVATIONS[spec.activation];
+      continue;
+    }
+    const layer =
+      spec.kind === 'conv' ? new Convolution(kernels, batch, inputShape, spec) : new Linear(kernels, batch, product(inputShape), spec);
+    named.push({ name: spec.name, layer, activation: identity });
+    inputShape = layer.outputShape;
+  }
+  return named;
+}
+
+/** @type {(layers: NamedLayer[]) => Tensor[]} the parameters in the order of torch's state_dict */
+function tensorsOf(layers) {
+  let from = 0;
+  return layers.flatMap(({ name, layer }) =>
+    Object.entries({ weight: layer.weightShape, bias: layer.biasShape }).flatMap(([part, shape]) =>
+      shape ? [{ name: `${name}.${part}`, from, to: (from += product(shape)), shape }] : [],
+    ),
+  );
+}
+
+/** @type {(sides: number[]) => number} */
+const product = (sides) => sides.reduce((result, side) => result * side);
 
 /** @type {(stage: Stage) => void} the product rule of dL/dz = dL/dvalue * f'(z) */
 function fillGradientTangent({ derivative, curvature, valueGradient, zTangent, zGradientTangent, valueGradientTangent }) {
