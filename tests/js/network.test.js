@@ -1,4 +1,4 @@
-// The gradient of a network, and the derivatives of <gradient, direction> by pictures and labels: beside finite differences and beside torch.
+// The gradient of a network, and the derivatives of <gradient, direction> by pictures and labels, beside finite differences and torch.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Kernels } from '../../leakage/ui/components/attack/kernels.js';
