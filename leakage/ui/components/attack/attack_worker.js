@@ -46,6 +46,7 @@ import { drawWeights } from './weights.js';
  */
 
 const SLICE = 30; // milliseconds of computing between two looks at the page's messages
+const [PER_PIXEL, PER_WEIGHT] = [1000, 5]; // the most numbers of a search that are kept for each pixel and each weight; 200 are L-BFGS's
 const BETWEEN = 50; // milliseconds between two frames, at least
 
 /**
@@ -84,16 +85,15 @@ export function* play(order) {
  */
 function receivedOf({ network, shape, classes, pictures, labels, phones, protections, rounds, seed, adaptive, plain }) {
   const plan = PLANS[network](shape, classes);
-  const own = new Network(new Kernels(), plan);
-  drawWeights(own, plan, seed);
-  const { weights, tensors } = own;
-  const makeKernels = plain ? () => new Kernels() : fastestKernels;
-  const updates = send(makeKernels(), { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
-  return receive(
-    { kernels: makeKernels(), plan, weights, tensors, classes, batch: labels.length, phones },
-    updates,
-    adaptive ? protections : [],
-  );
+  const first = new Network(new Kernels(), plan);
+  drawWeights(first, plan, seed);
+  const { weights, tensors, count } = first;
+  const room = 4 * (PER_PIXEL * pictures.length + PER_WEIGHT * count * (phones + 1));
+  const makeKernels = () => (plain ? new Kernels() : fastestKernels(room));
+  const task = { plan, classes, weights, protections, rounds, seed };
+  const updates = send(makeKernels(), { pictures, labels, phones }, task);
+  const known = { kernels: makeKernels(), plan, weights, tensors, classes, batch: labels.length, phones };
+  return receive(known, updates, adaptive ? protections : []);
 }
 
 /**

@@ -1,25 +1,17 @@
-// Pictures as bilinear enlargements of pictures with half the height and width, rounded up (leakage/attacks/_coarse.py).
+// Pictures as enlargements of pictures with half the height and width, rounded up (leakage/attacks/_coarse.py).
+import { Enlargement } from './enlargement.js';
 
 /** @typedef {import('./kernels.js').Numbers} Numbers */
-/** @typedef {{ from: number, to: number, share: number }[]} Axis for each pixel: its two neighbors, and the share of the second one */
 
-export class HalfSize {
-  /** @param {number[]} shape of the pictures, [..., height, width] */
-  constructor(shape) {
-    const [height, width] = shape.slice(-2);
-    this.height = height;
-    this.width = width;
-    this.planes = shape.slice(0, -2).reduce((product, side) => product * side, 1);
-    this.rows = Math.ceil(height / 2);
-    this.columns = Math.ceil(width / 2);
-    this.down = axis(this.rows, height);
-    this.across = axis(this.columns, width);
-    this.count = this.planes * this.rows * this.columns;
+export class HalfSize extends Enlargement {
+  /** @param {[planes: number, height: number, width: number]} shape of the pictures; planes are pictures times channels */
+  constructor([planes, height, width]) {
+    super(planes, [Math.ceil(height / 2), Math.ceil(width / 2)], [height, width]);
   }
 
   /**
-   * Every second pixel in both directions, so that noise stays noise of the same size: (..., rows, columns).
-   * @param {Numbers} pictures (..., height, width)
+   * Every second pixel in both directions, so that noise stays noise of the same size: (planes, rows, columns).
+   * @param {Numbers} pictures (planes, height, width)
    * @param {Numbers} small filled
    */
   reduce(pictures, small) {
@@ -29,57 +21,4 @@ export class HalfSize {
       small[at] = pictures[(plane * this.height + 2 * y) * this.width + 2 * x];
     }
   }
-
-  /**
-   * Enlarges as torch's interpolate does, bilinear and without aligned corners.
-   * @param {Numbers} small (..., rows, columns)
-   * @param {Numbers} pictures filled, (..., height, width)
-   */
-  enlarge(small, pictures) {
-    pictures.fill(0);
-    this.visit((at, pixel, weight) => (pictures[pixel] += weight * small[at]));
-  }
-
-  /**
-   * The derivative by the small pictures from the derivative by the enlarged ones.
-   * @param {Numbers} gradient (..., height, width)
-   * @param {Numbers} small filled, (..., rows, columns)
-   */
-  pullBack(gradient, small) {
-    small.fill(0);
-    this.visit((at, pixel, weight) => (small[at] += weight * gradient[pixel]));
-  }
-
-  /**
-   * Calls `use` for the four small pixels that each enlarged pixel is made of.
-   * @param {(at: number, pixel: number, weight: number) => void} use
-   */
-  visit(use) {
-    const { planes, height, width, rows, columns, down, across } = this;
-    for (let plane = 0, pixel = 0; plane < planes; plane++)
-      for (let y = 0; y < height; y++) {
-        const row = down[y];
-        const [upper, lower] = [(plane * rows + row.from) * columns, (plane * rows + row.to) * columns];
-        for (let x = 0; x < width; x++, pixel++) {
-          const column = across[x];
-          use(upper + column.from, pixel, (1 - row.share) * (1 - column.share));
-          use(upper + column.to, pixel, (1 - row.share) * column.share);
-          use(lower + column.from, pixel, row.share * (1 - column.share));
-          use(lower + column.to, pixel, row.share * column.share);
-        }
-      }
-  }
-}
-
-/**
- * @param {number} small pixels
- * @param {number} large pixels
- * @returns {Axis}
- */
-function axis(small, large) {
-  return Array.from({ length: large }, (_, index) => {
-    const place = Math.max(0, ((index + 0.5) * small) / large - 0.5);
-    const from = Math.floor(place);
-    return { from, to: Math.min(from + 1, small - 1), share: place - from };
-  });
 }

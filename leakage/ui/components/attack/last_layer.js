@@ -1,10 +1,14 @@
 // The last layer as the server knows it: the labels that its gradient shows, and the classes of pictures that were read off.
+import { Kernels } from './kernels.js';
+import { labelsByPrior, meanPredictions } from './label_probes.js';
 import { labelCounts, labelOfRows, rowsWithoutBias, sumsOfRows } from './labels.js';
 import { Network } from './network.js';
 import { assign } from './pairing.js';
 
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 /** @typedef {import('./received.js').Received} Received */
+
+const FITS = 0.8; // the counts by predictions are used if at least this fraction of them is warranted
 
 /**
  * The gradient of the last layer in what the attacker works with.
@@ -19,14 +23,17 @@ export function lastLayer({ update, tensors }) {
 }
 
 /**
- * The labels that the attacker reads from the last layer's gradient, sorted.
+ * The labels that the attacker reads from the last layer's gradient, sorted. For a batch they are the counts that fit the model's predictions,
+ * as long as these explain the gradient, as they do of an untrained network without protection; else those of greedy subtraction. The program
+ * rehearses in the second case.
  * @param {Received} received
  */
 export function readLabels(received) {
   const { batch, classes } = received;
-  const { weight, bias } = lastLayer(received);
-  if (batch === 1) return [labelOfRows(bias ?? rowsWithoutBias(weight, classes))];
-  return labelCounts(bias ?? sumsOfRows(weight, classes), batch);
+  const last = lastLayer(received);
+  if (batch === 1) return [labelOfRows(last.bias ?? rowsWithoutBias(last.weight, classes))];
+  const { labels, warranted } = labelsByPrior(meanPredictions(received, last), batch);
+  return warranted >= FITS ? labels : labelCounts(last.bias ?? sumsOfRows(last.weight, classes), batch);
 }
 
 /**
@@ -42,9 +49,9 @@ export function inOrderOfLabels(received, pictures, labels) {
   if (pictures.length === 1) return pictures;
   const { batch, classes } = received;
   const { weight } = lastLayer(received);
-  const network = new Network(received.kernels, received.plan);
+  const network = new Network(new Kernels(), received.plan);
   network.weights.set(received.weights);
-  const x = received.kernels.array(pictures[0].length);
+  const x = network.pictureSlope.slice();
   const seen = pictures.map((picture) => {
     x.set(picture);
     network.differentiate(x, new Float64Array(classes).fill(1 / classes));

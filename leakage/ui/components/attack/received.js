@@ -34,13 +34,13 @@ import { normOf } from './protections.js';
  */
 
 /**
- * @param {Omit<Received, 'update' | 'imitations' | 'squaredErrors'>} public_ what the server had before
+ * @param {Omit<Received, 'update' | 'imitations' | 'squaredErrors'>} known what the server had before
  * @param {Numbers[]} updates what arrived in each round, (n,) each
  * @param {readonly Protection[]} protections those that the attacker knows; [] for a naive attacker
  * @returns {Received}
  */
-export function receive(public_, updates, protections) {
-  const { tensors, phones } = public_;
+export function receive(known, updates, protections) {
+  const { tensors, phones } = known;
   const last = protections[protections.length - 1];
   const collecting = updates.length > 1 && phones === 1 && last !== undefined && drawsAnew(last);
   const update = collecting ? collectRounds(updates, last) : updates[updates.length - 1];
@@ -53,7 +53,7 @@ export function receive(public_, updates, protections) {
   let errors = new Float64Array(update.length);
   protections.forEach((protection, index) => (errors = errorsBehind(protection, errors, situations[index])));
   const squaredErrors = errors ? errors.reduce((sum, variance) => sum + variance, 0) / phones : 0;
-  return { ...public_, update, imitations, squaredErrors };
+  return { ...known, update, imitations, squaredErrors };
 }
 
 /**
