@@ -15,6 +15,7 @@ from leakage.frontend.scripts import Scripts
 
 IMPORT = re.compile(r"import \{([^}]*)\} from '(\.{1,2}/[^']+)';")
 EXPORT = re.compile(r"export (?=(?:async )?function\*? (\w+)\(|class (\w+)\b|const (\w+) =)")
+SEPARATED = re.compile(r"[\w$]{2}|\+\+|--|//")  # the ends of two tokens that mean something else without a space between
 IMPORTED = re.compile(r"(\w+)(?: as (\w+))?")
 WORD = re.compile(r"(?<![.\w$])(?:import|export|await)\b(?!\s*:)|[{}]")
 
@@ -55,7 +56,7 @@ def bundle(scripts: Scripts, entry: str) -> str:
         ]
         answer = f"return {{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
         parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(imports)}{modules[name].body.strip()}\n{answer}\n}})();\n")
-    return without_comments("(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n")
+    return compact("(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n")
 
 
 def _taken_apart(name: str, text: str) -> _Module:
@@ -93,22 +94,21 @@ def _refusal(name: str, text: str, at: int) -> str:
     return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/frontend/bundle.py."
 
 
-def without_comments(text: str) -> str:
-    """Return the script without comments and indentation; its lines end where they ended.
+def compact(text: str) -> str:
+    """Return the script without comments, indentation and spaces that separate nothing; its lines end where they ended.
 
-    >>> without_comments("a = 1; // one\\n\\n  /* two */ b = ' // '; ")
-    "a = 1;\\nb = ' // '; "
+    >>> compact("a = 1; // one\\n\\n  /* two */ b = ' // ' + typeof a; ")
+    "a=1;\\nb=' // '+typeof a;"
     """
-    parts = [""]
+    parts, gap = list[str](), ""
     for piece, code in _pieces(text):
-        if code or not (piece.isspace() or piece.startswith(("//", "/*"))):
-            parts.append(piece)
+        if not code and (piece.isspace() or piece.startswith(("//", "/*"))):
+            gap = "\n" if gap == "\n" or "\n" in piece or piece.startswith("//") else " "
             continue
-        gap = "\n" if "\n" in piece or piece.startswith("//") else " "
-        if parts[-1] not in ("\n", " "):
+        if gap == "\n" or (gap and parts and SEPARATED.fullmatch(parts[-1][-1] + piece[0])):
             parts.append(gap)
-        elif gap == "\n":
-            parts[-1] = gap
+        parts.append(piece)
+        gap = ""
     return "".join(parts)
 
 

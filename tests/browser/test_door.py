@@ -54,12 +54,8 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
     cards.last.scroll_into_view_if_needed()
     loaded = "() => [...document.querySelectorAll('.gle-story img')].filter((one) => one.naturalWidth === 2 * one.naturalHeight).length"
     wait_for(page, f"{loaded.replace('() =>', '() => 12 ===')}", timeout=10_000)
-    page.get_by_role("link", name="Try your own").click()
-    wait_for(
-        page,
-        "() => { const { top } = document.querySelector('.st-key-step-1').getBoundingClientRect(); return 40 < top && top < 200; }",
-        timeout=10_000,
-    )
+    page.get_by_role("button", name="Try your own picture").click()
+    expect(page.get_by_role("region", name="Your own picture")).to_be_visible(timeout=10_000)
     page.get_by_role("link", name="Open in the Lab: Protecting one part of the gradient").click()
     expect(page.get_by_role("radio", name="Simple")).to_be_visible(timeout=30_000)
     expect(page.locator(".gle-door-line")).to_be_visible()  # a visitor who comes by a link knows the front page
@@ -70,14 +66,14 @@ def test_a_newcomer_guesses_sees_the_lock_open_and_goes_on(site: str, chromium: 
     assert wrong == []
 
 
-@pytest.mark.parametrize("goes", ["Try your own", "a setting"])
+@pytest.mark.parametrize("goes", ["Try your own picture", "a setting"])
 def test_who_goes_on_without_a_guess_sees_the_run_beside_the_settings(site: str, chromium: Browser, goes: str) -> None:
     page, wrong = newcomer(chromium, site)
     run = page.locator(".gle-stage .gle-run")
     expect(run).to_be_attached(timeout=60_000)
     expect(run).to_be_hidden()
-    if goes == "Try your own":
-        page.get_by_role("link", name=goes).click()
+    if goes == "Try your own picture":
+        page.get_by_role("button", name=goes).click()
     else:
         page.locator(".st-key-step-1 button").first.click()
     expect(run).to_be_visible()

@@ -48,11 +48,11 @@ def test_a_bundle_computes_what_its_modules_do(tmp_path: Path) -> None:
 @NODE
 def test_names_that_two_modules_share_do_not_meet() -> None:
     files = scripts_of(
-        a="import { value as b } from './b.js';\nimport { value } from './c.js';\nconst own = 1;\nconsole.log(own, b, value);\n",
+        a="import { value as b } from './b.js';\nimport { value } from './c.js';\nconst own = 1;\nconsole.log(own, b, String(value));\n",
         b="const own = 2;\nexport const value = own;\n",
         c="import { value as other } from './b.js';\nconst own = 3;\nexport function value() {}\nvalue.toString = () => own + other;\n",
     )
-    assert node(bundle(files, "a.js").replace("console.log(own, b, value)", "console.log(own, b, String(value))")) == "1 2 5\n"
+    assert node(bundle(files, "a.js")) == "1 2 5\n"
 
 
 @pytest.mark.parametrize(
