@@ -1,11 +1,15 @@
 """WCAG 2.2 AA: axe on every kind of page of the reader and on our parts of other pages, and tests of what axe does not see."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from browser_waiting import wait_for
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
+
+from leakage.data.images import read
 
 SIZES = ((1280, 720), (400, 720))
 HALL = ((1280, 720),)
@@ -93,6 +97,26 @@ def test_every_kind_and_phase_of_a_lesson_passes_axe(site: str, page: Page) -> N
     for address in ("08-only-the-naive/2", "09-solve/2"):  # two runs; one that climbs from layer to layer
         go(page, f"{site}/learn#{address}")
         check(page, address)
+
+
+def test_the_visitors_own_picture_passes_axe_and_is_reached_by_keyboard(site: str, page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "own.png"
+    Image.fromarray(read("gallery", "chelsea", 64, 3)).save(file)
+    go(page, f"{site}/learn#02-search/1")
+    while page.locator(".gle-lesson").get_attribute("data-kind") != "try":
+        if page.locator(".gle-option").count():
+            page.keyboard.press("2")
+        page.keyboard.press("ArrowRight")
+    page.get_by_role("button", name="Compute it here, with your own picture").press("Enter")
+    expect(page.locator(".gle-own input[type=file]")).to_be_focused()
+    check(page, "before a picture is chosen")
+    page.locator(".gle-own input[type=file]").set_input_files(file)
+    page.get_by_role("button", name="Attack it").press("Enter")
+    expect(page.locator(".gle-own-run")).to_have_attribute("data-over", "true", timeout=60_000)
+    page.get_by_label("Protection", exact=True).select_option("noise")
+    page.locator(".gle-own summary").press("Enter")
+    expect(page.get_by_label("Network", exact=True)).to_be_visible()
+    check(page, "after an attack, all settings open")
 
 
 def test_pages_to_print_pass_axe(site: str, page: Page) -> None:
