@@ -18,6 +18,8 @@ from urllib.parse import urlencode, urljoin
 from PIL import Image
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
 
+from scripts.own_picture_film import choose_own_picture
+
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 MINUTES = 20 * 60_000  # milliseconds, for what is computed
@@ -113,6 +115,16 @@ def open_door(page: Page) -> None:
     page.wait_for_timeout(2500)
 
 
+def attack_own_picture(page: Page) -> None:
+    """Attack a picture of the gallery as a visitor attacks their own, without and with noise."""
+    choose_own_picture(page)
+    page.add_style_tag(content="header { display: none !important; }")  # it would lie over the picture
+    for protection in ("none", "noise"):
+        page.locator(".gle-yours select").first.select_option(protection)
+        page.locator(".gle-yours-start").click()
+        page.locator(".gle-yours-run").first.and_(page.locator("[data-word]")).wait_for(timeout=60_000)
+
+
 def project(page: Page) -> None:
     """Open the projector view of finished runs."""
     wait_until_finished(page)
@@ -177,6 +189,7 @@ def recorded_shots() -> Iterator[Shot]:
     for width in (1280, 400):
         yield Shot(f"door-{width}-light", "/", wait_for_question, width, 720)
         yield Shot(f"door-{width}-dark", "/", open_door, width, 720, "dark")
+    yield from in_both_schemes("own-picture", "/", attack_own_picture, {1440: 1600, 400: 3000}, part=".gle-yours")
     yield from in_both_schemes("compare", "/compare", wait_until_finished, {1440: 1180, 400: 2400})
     yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
     for name, cut in (("architecture-resnet18", ""), ("architecture-resnet18-skip-cut", " cut")):

@@ -35,6 +35,7 @@ export const OWN_PHRASES = {
   right: 'right',
   wrong: 'wrong',
   lineup: 'Among {size} pictures, yours is number {rank} by its nearness to the attacker’s picture.',
+  hardly: 'But that picture is hardly nearer to yours than one that shows nothing.',
   recognizable: 'recognizable',
   singled: 'singled out',
   partly: 'partly shown',

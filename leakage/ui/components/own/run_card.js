@@ -110,6 +110,7 @@ export class RunCard {
     this.word.textContent = tell(word);
     this.root.dataset.word = word;
     this.note(tell('lineup', { rank: whole(rank), size: whole(size) }));
+    if (word === 'hidden' && rank === 1) this.note(tell('hardly'));
   }
 
   /** @param {string} words */
