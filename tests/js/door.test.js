@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { mount } from '../../leakage/ui/components/front/front.js';
 import { Door } from '../../leakage/ui/components/reader/door.js';
+import { bringOwn, scriptsOf } from './own.js';
 import { NOTHING, brushOf, openPage } from './page.js';
 
 const STEPS = [1, 5, 10, 20, 40, 80];
@@ -15,7 +16,8 @@ const story = (/** @type {number} */ number) => ({
 });
 const DATA = {
   film: { address: '/data/runs/r02.webp', side: 32, steps: STEPS, halt: 3, entries: 15826, layers: [], seconds: 23.3 },
-  links: { why: '/learn#01-x/1', learn: '/learn', teach: '/learn/worksheets/01-x-plan.html', own: '#settings' },
+  links: { why: '/learn#01-x/1', learn: '/learn', teach: '/learn/worksheets/01-x-plan.html', lab: '/' },
+  own: '/api/own/own.0.js',
   stories: [1, 2, 3].map(story),
 };
 
@@ -158,26 +160,20 @@ test('whoever has been here sees a line, the stories behind a fold, and nothing 
 });
 
 test('where there is nothing to try, no button says so', async (t) => {
-  const { host } = await open(t, { data: { links: { ...DATA.links, own: null } } });
+  const { host } = await open(t, { data: { own: null } });
   assert.equal(host.querySelector('.gle-door-own'), null);
 });
 
-test('in the Lab, "Try your own" goes to the settings; a rerun with the same data keeps the film', async (t) => {
+test('in the Lab, a rerun with the same data keeps the film, and other data draw another door', (t) => {
   const page = openPage(t);
   page.serve = () => ({ width: 32, height: 224 });
   const parent = page.component('front');
-  const settings = page.document.body.appendChild(page.document.createElement('div'));
-  settings.className = 'settings';
-  settings.innerHTML = '<button>Gallery</button>';
   const front = mount(parent);
   const data = { ...DATA, small: false, settings: '.settings' };
   front.update(data, () => {});
   const opening = parent.querySelector('.gle-opening');
   front.update({ ...data }, () => {});
   assert.equal(parent.querySelector('.gle-opening'), opening);
-  /** @type {HTMLElement} */ (parent.querySelector('.gle-door-own')).click();
-  assert.equal(page.scrolled.at(-1)?.element, settings);
-  assert.equal(page.document.activeElement?.textContent, 'Gallery');
   front.update({ ...data, small: true }, () => {});
   assert.equal(parent.querySelector('.gle-opening'), null);
   front.destroy();
@@ -193,6 +189,7 @@ test('who goes on without a guess, by "Try your own" or by a setting, finds noth
     column.className = 'stColumn';
     column.innerHTML = '<div class="settings"></div><button class="menu">Model</button>';
     const front = mount(parent);
+    page.replace(page.document.head, 'append', { value: () => {} }); // the script does not come
     front.update({ ...DATA, small: false, settings: '.settings' }, () => {});
     const root = page.document.documentElement;
     const one = (/** @type {string} */ name) => /** @type {HTMLElement} */ (page.document.querySelector(name));
@@ -211,10 +208,43 @@ test('who goes on without a guess, by "Try your own" or by a setting, finds noth
   }
 });
 
+test('"Try your own picture" loads a script once, and opens what it brings below the film', async (t) => {
+  const { page, host, door, one } = await open(t, { data: { own: '/api/own/own.door.js' } });
+  const scripts = scriptsOf(page);
+  const made = bringOwn(t);
+  one('.gle-door-own').click();
+  assert.deepEqual(
+    scripts.map((script) => script.getAttribute('src')),
+    ['/api/own/own.door.js'],
+  );
+  page.fire(scripts[0], 'load');
+  await page.tick();
+  one('.gle-door-own').click();
+  await page.tick();
+  assert.equal(scripts.length, 1);
+  assert.equal(made.length, 1);
+  assert.deepEqual(made[0].used, [{}]);
+  assert.equal(one('.gle-opening').nextElementSibling?.firstElementChild, made[0].root);
+  assert.equal(page.scrolled.at(-1)?.element, made[0].root);
+  assert.equal(page.document.activeElement, made[0].input);
+  const link = made[0].how.lab('v=1&seed=2', 'The Lab');
+  assert.deepEqual([link.getAttribute('href'), link.textContent], ['/?v=1&seed=2', 'The Lab']);
+  door.destroy();
+  assert.equal(made[0].gone, true);
+  assert.equal(host.querySelector('.gle-own-place'), null);
+});
+
 test('where the program is missing, what needs it says so, and the line leads to no other page', async (t) => {
   const { links } = DATA;
-  const { host } = await open(t, { data: { needs_program: true, links: { ...links, own: 'program.html' } } });
-  assert.equal(host.querySelector('.gle-door-own')?.textContent, 'Try your own needs the program');
+  const { page, host, one } = await open(t, {
+    data: { needs_program: true, own: 'own.folder.js', links: { ...links, lab: 'program.html' } },
+  });
+  const [scripts, made] = [scriptsOf(page), bringOwn(t)];
+  one('.gle-door-own').click();
+  page.fire(scripts[0], 'load');
+  await page.tick();
+  const link = made[0].how.lab('v=1', 'The Lab');
+  assert.deepEqual([link.getAttribute('href'), link.textContent], ['program.html?v=1', 'The Lab (needs the program: two commands)']);
   assert.match(host.querySelector('.gle-story-lab')?.getAttribute('aria-label') ?? '', /^Open in the Lab: Story 1 \(needs the program/);
   new Door(host, { ...DATA, small: true, links: { ...links, learn: '' } });
   assert.deepEqual(

@@ -48,7 +48,7 @@ function read(t) {
   /** @type {string[]} */
   const moved = [];
   const view = new LessonView(LESSON, {
-    source: sourceOf({ base: '', data: '/api/learn/v', lessons: [] }),
+    source: sourceOf({ base: '', data: '/api/learn/v', own: '', lessons: [] }),
     announce: (words) => told.push(words),
     moved: (hash) => moved.push(hash),
     next: { id: '02-two', title: 'Two' },

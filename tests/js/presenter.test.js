@@ -26,7 +26,7 @@ function present(t) {
   const page = openPage(t, { calm: true });
   /** @type {string[]} */
   const moved = [];
-  const source = sourceOf({ base: '', data: '/d', lessons: [] });
+  const source = sourceOf({ base: '', data: '/d', own: '', lessons: [] });
   const around = {
     source,
     announce: () => {},

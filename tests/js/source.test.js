@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { sourceOf } from '../../leakage/ui/components/reader/source.js';
 import { openPage } from './page.js';
 
-const PROGRAM = { base: '/gle', data: '/gle/api/learn/v', lessons: [] };
-const FOLDER = { base: '', data: '', folder: true, lessons: [] };
+const PROGRAM = { base: '/gle', data: '/gle/api/learn/v', own: '/gle/api/own/own.0.js', lessons: [] };
+const FOLDER = { base: '', data: '', own: 'own.0.js', folder: true, lessons: [] };
 
 /** @param {HTMLAnchorElement} made */
 const read = (made) => [made.getAttribute('href'), made.textContent];
@@ -27,6 +27,7 @@ test('with the program everything lies below its routes', async (t) => {
   assert.equal(source.picture('runs', 'r09'), '/gle/api/learn/v/runs/r09.webp');
   assert.deepEqual(read(source.lab('v=1', 'Open')), ['/gle/?v=1', 'Open']);
   assert.deepEqual(read(source.lab(null, 'Open')), ['/gle/', 'Open']);
+  assert.equal(source.own, '/gle/api/own/own.0.js');
   assert.equal(source.handout('index'), '/gle/learn/worksheets/index.html');
   assert.deepEqual(source.slides('r09').map(read), [
     ['/gle/api/learn/v/slides/r09.png', 'Slide (PNG)'],
@@ -39,6 +40,7 @@ test('in a folder everything lies beside the page, and a link to the Lab says wh
   const source = sourceOf(FOLDER);
   assert.equal(source.picture('grids', 'g07'), 'grids/g07.webp');
   assert.deepEqual(read(source.lab('v=1', 'Open')), ['program.html?v=1', 'Open (needs the program: two commands)']);
+  assert.equal(source.own, 'own.0.js');
   assert.equal(source.handout('07-noise'), 'worksheets/07-noise.html');
   assert.deepEqual(source.slides('r09').map(read), [['slides/r09.png', 'Slide (PNG)']]);
 });
