@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from posixpath import dirname, join, normpath
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from leakage.frontend.scripts import Scripts
 
@@ -95,14 +95,14 @@ def _refusal(name: str, text: str, at: int) -> str:
 
 
 def compact(text: str) -> str:
-    """Return the script without comments, indentation and spaces that separate nothing; its lines end where they ended.
+    r"""Return the script without comments, indentation and spaces that separate nothing; its lines end where they ended.
 
-    >>> compact("a = 1; // one\\n\\n  /* two */ b = ' // ' + typeof a; ")
-    "a=1;\\nb=' // '+typeof a;"
+    >>> compact("a = 1; // one\n\n  /* two */ b = ' // ' + typeof a; ")
+    "a=1;\nb=' // '+typeof a;"
     """
     parts, gap = list[str](), ""
-    for piece, code in _pieces(text):
-        if not code and (piece.isspace() or piece.startswith(("//", "/*"))):
+    for piece, kind in _pieces(text):
+        if kind == "blank":
             gap = "\n" if gap == "\n" or "\n" in piece or piece.startswith("//") else " "
             continue
         if gap == "\n" or (gap and parts and SEPARATED.fullmatch(parts[-1][-1] + piece[0])):
@@ -118,11 +118,11 @@ def code_of(text: str) -> str:
     >>> code_of("a = 'b' / 2; // c")
     'a =     / 2;     '
     """
-    return "".join(piece if code else re.sub(r"[^\n]", " ", piece) for piece, code in _pieces(text))
+    return "".join(piece if kind == "code" else re.sub(r"[^\n]", " ", piece) for piece, kind in _pieces(text))
 
 
-def _pieces(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a script into pieces, and yield each piece with whether it is code."""
+def _pieces(text: str) -> Iterator[tuple[str, Literal["code", "blank", "value"]]]:
+    """Split a script into pieces, and yield each with its kind: code, blank (space, comment), or value."""
     position, value, template = 0, False, False
     braces: list[int] = []  # for every open template: the number of open braces in its ${}
     while position < len(text):
@@ -132,7 +132,7 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
             if template and not value:
                 braces.append(0)
             template = False
-            yield match[0], False
+            yield match[0], "value"
         else:
             match = TOKEN.match(text, position)
             assert match
@@ -145,5 +145,5 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
                 braces[-1] += 1 if match["sign"] == "{" else -1
             if not match["blank"]:
                 value = bool(match["string"]) or (match["word"] or "") not in {*NO_VALUE, ""} or match["sign"] in (")", "]", "}")
-            yield match[0], bool(match["word"] or match["sign"]) and not template
+            yield match[0], "blank" if match["blank"] else "value" if match["string"] or template else "code"
         position = match.end()

@@ -25,7 +25,7 @@ def worker_script() -> str:
 
 @cache
 def own_script() -> str:
-    """Return the whole script, which defines `gleOwn`: {worker, style, lineup, OwnPicture}."""
+    """Return the whole script. It defines the global variable gleOwn: {worker, style, lineup, OwnPicture}."""
     lineup = "data:image/webp;base64," + base64.b64encode(LINEUP.read_bytes()).decode()
     parts = {"worker": worker_script(), "style": (FOLDER / STYLE).read_text(encoding="utf-8"), "lineup": lineup}
     return f"globalThis.gleOwn = {json.dumps(parts)};\n{bundle(scripts(), PAGE)}"

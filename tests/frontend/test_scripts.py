@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from leakage.frontend import scripts
+from leakage.frontend.own_script import PAGE, WORKER
 from leakage.frontend.scripts import FOLDER, read, stub
 
-COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "sender/sender.js", "front/front.js", "reader/reader.js")
+COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "sender/sender.js", "front/front.js", "reader/reader.js", PAGE, WORKER)
 NAMED = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]""")  # any import, also one that closure() would overlook
 
 

@@ -39,7 +39,8 @@ def test_a_card_shows_the_private_picture_beside_the_answer(run: str) -> None:
 
 
 def test_the_door_tells_addresses_and_numbers_of_the_recording() -> None:
-    made = door_data(CATALOG, data="/gle/data", learn="/gle/learn", lab="/gle/", handouts="/gle/learn/worksheets")
+    made = door_data(CATALOG, data="/gle/data", learn="/gle/learn", lab="/gle/", handouts="/gle/learn/worksheets", own="/gle/own.js")
+    assert (made["own"], made["links"]["lab"]) == ("/gle/own.js", "/gle/")
     assert made["links"]["teach"] == "/gle/learn/worksheets/02-search-plan.html"
     film, recording = made["film"], recordings.load(front_door().film)
     assert len(film["steps"]) == len(recording.film.places)

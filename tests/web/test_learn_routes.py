@@ -9,6 +9,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from leakage.frontend.own_script import own_script, own_script_address
 from leakage.frontend.scripts import scripts
 from leakage.learn import recordings
 from leakage.learn.data_address import data_version
@@ -38,6 +39,7 @@ def test_the_page_has_the_index_in_it_and_asks_for_our_scripts_only(web: TestCli
     about = json.loads(found[1])
     assert about["base"] == prefix
     assert about["data"] == f"{prefix}/api/learn/{data_version()}"
+    assert about["own"] == own_script_address(prefix)
     assert [one["id"] for one in about["lessons"]] == [lesson.id for lesson in lessons()]
     addresses = re.findall(r'(?:href|src)="([^"#]+)"', answer.text)
     folder = scripts().folder(prefix)
@@ -45,6 +47,13 @@ def test_the_page_has_the_index_in_it_and_asks_for_our_scripts_only(web: TestCli
     assert all(address.startswith(("data:,", f"{prefix}/")) for address in addresses)
     assert {f"{folder}/{name}" for name in scripts().closure(ENTRY)} <= set(addresses)  # all at once, none after another
     assert "__" not in re.sub(r"<script.*", "", answer.text, flags=re.DOTALL)  # every blank is filled
+
+
+def test_the_script_for_a_visitors_own_picture_may_be_kept_under_the_name_of_its_content_alone(web: TestClient, prefix: str) -> None:
+    answer = web.get(own_script_address(prefix))
+    assert (answer.text, answer.headers["Content-Type"].split(";")[0]) == (own_script(), "text/javascript")
+    assert "immutable" in answer.headers["Cache-Control"]
+    assert web.get(f"{prefix}/api/own/own.000000000000.js").status_code == 404
 
 
 def test_an_address_of_a_lesson_leads_to_it_and_any_other_to_the_index(web: TestClient, prefix: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from small_problems import CATALOG
 
+from leakage.frontend.own_script import own_script
 from leakage.learn.lessons import lessons
 from leakage.learn.reader_data import reader_lesson
 from leakage.learn.stories import front_door
@@ -50,7 +51,14 @@ def test_the_front_door_stands_in_the_page_and_finds_its_pictures_in_the_folder(
     pictures = [door["film"]["address"], *(card["thumbnail"] for card in door["stories"])]
     assert [name for name in pictures if not (folder / name).is_file()] == []
     assert [card["href"] for card in door["stories"]] == [f"#{story.lesson}/{story.beat}" for story in stories]
-    assert {card["lab"].split("?")[0] for card in door["stories"]} | {door["links"]["own"]} == {"program.html"}
+    assert {card["lab"].split("?")[0] for card in door["stories"]} | {door["links"]["lab"]} == {"program.html"}
+
+
+def test_the_script_for_a_visitors_own_picture_lies_in_the_folder_and_both_its_places_name_it(folder: Path) -> None:
+    about = json.loads(re.findall(r'id="about">(.*?)</script>', (folder / HOME).read_text(), re.DOTALL)[0])
+    scripts = [file.name for file in folder.glob("own.*.js")]
+    assert scripts == [about["own"]] == [about["door"]["own"]]
+    assert (folder / about["own"]).read_text() == own_script()
 
 
 def test_every_link_leads_to_a_file_of_the_folder_and_none_to_a_network(folder: Path) -> None:
