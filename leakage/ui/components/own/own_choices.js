@@ -143,8 +143,12 @@ export function orderOf(values, picture, others) {
  */
 export function labQueryOf(values) {
   const { network, attack, seed, adaptive, amount } = values;
+  const { channels, side } = sizeOf(values);
   const fields = Object.entries(pick(ATTACKS, attack).fields).map(([name, value]) => [`${attack}.${name}`, value]);
-  const settings = { v: 1, model: network, attack, seed, ...Object.fromEntries(fields), ...protectionOf(values).lab(amount) };
+  const settings = {
+    ...{ v: 1, model: network, channels, size: side, attack, seed, ...Object.fromEntries(fields) },
+    ...protectionOf(values).lab(amount),
+  };
   const query = new URLSearchParams(Object.entries(settings).map(([name, value]) => [name, String(value)]));
   if (!adaptive && hasAttackers(values)) query.set('adaptive', 'false');
   return query.toString();
