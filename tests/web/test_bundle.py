@@ -27,7 +27,7 @@ def node(script: str, *, module: bool = False) -> str:
 @NODE
 def test_todays_reader_runs_without_modules_up_to_its_page() -> None:
     whole = bundle(scripts(), "reader/reader.js")
-    assert len(re.findall(r"^const \$\$\d+ = \(\(\) => \{$", whole, re.MULTILINE)) == len(scripts().closure("reader/reader.js"))
+    assert len(re.findall(r"^const \$\$\d+=\(\(\)=>\{$", whole, re.MULTILINE)) == len(scripts().closure("reader/reader.js"))
     assert node(f"globalThis.document = {{ getElementById: (id) => console.log(id) }};\n{whole}") == "about\n"
 
 
@@ -58,8 +58,8 @@ def test_names_that_two_modules_share_do_not_meet() -> None:
 
 def test_a_bundle_has_no_comments_and_keeps_what_looks_like_one() -> None:
     files = scripts_of(a="// why\nconst address = 'http://x'; /* what */\n/** @type {string} */\nconsole.log(`${address}/*`);\n")
-    lines = ["(() => {", "'use strict';", "const $$0 = (() => {", "const address = 'http://x';", "console.log(`${address}/*`);"]
-    assert bundle(files, "a.js").splitlines() == [*lines, "return {};", "})();", "})();"]
+    lines = ["(()=>{", "'use strict';", "const $$0=(()=>{", "const address='http://x';", "console.log(`${address}/*`);"]
+    assert bundle(files, "a.js").splitlines() == [*lines, "return{};", "})();", "})();"]
 
 
 @pytest.mark.parametrize(
