@@ -1,23 +1,17 @@
 // The entry of the worker: it lets the phones send, the server attack and the referee score, and reports to the page.
 import { send } from './client.js';
-import { descend } from './idlg.js';
-import { invert } from './inverting_gradients.js';
 import { Kernels } from './kernels.js';
-import { readLabels } from './last_layer.js';
-import { solve } from './linear_layer.js';
 import { Network } from './network.js';
 import { checked } from './order.js';
 import { PLANS } from './plans.js';
-import { generator } from './random.js';
 import { receive } from './received.js';
 import { Referee } from './referee.js';
+import { attack } from './server.js';
 import { fastestKernels } from './simd.js';
 import { drawWeights } from './weights.js';
 
 /** @typedef {import('./order.js').Order} Order */
-/** @typedef {import('./received.js').Received} Received */
 /** @typedef {import('./received.js').Snapshot} Snapshot */
-/** @typedef {ReturnType<typeof checked>} CheckedOrder */
 
 /**
  * @typedef {object} SentMessage
@@ -31,15 +25,16 @@ import { drawWeights } from './weights.js';
  *
  * @typedef {object} FrameMessage
  * @property {'frame' | 'end'} kind
- * @property {number} step
- * @property {number} steps the most, over all starts
+ * @property {number} step over all starts
+ * @property {number} steps the most of each start
  * @property {number} start from 1
  * @property {number} loss
  * @property {Float32Array} pictures (batch, C, H, W), clamped to [0, 1]
  * @property {number} psnr mean over the pictures, in dB
  * @property {number} seconds of computing, without pauses
  * @property {number} rate steps a second
- * @property {number} [labelsRight] at the end
+ * @property {number[]} labels of the guess
+ * @property {number} labelsRight how many of them are right, whatever their order
  *
  * @typedef {{ kind: 'failed', message: string }} FailedMessage
  * @typedef {SentMessage | FrameMessage | FailedMessage} Message
@@ -55,58 +50,51 @@ const BETWEEN = 50; // milliseconds between two frames, at least
  * @returns {Generator<SentMessage | FrameMessage>}
  */
 export function* play(order) {
-  const task = checked(order);
-  const referee = new Referee(task.pictures, task.labels);
-  const received = receivedOf(task);
-  const labels = task.attack === 'dlg' ? null : readLabels(received);
-  const { tensors, update } = received;
-  yield {
-    ...{ kind: 'sent', numbers: Float32Array.from(update), tensors: tensors.map(({ name, from, to }) => ({ name, from, to })) },
-    ...{ labels: labels ?? [], count: update.length, fast: received.kernels.constructor !== Kernels, grey: referee.grey },
-  };
-  const steps = task.options.steps * (task.options.restarts ?? 1);
-  const attack = attackOf(task, received, labels);
-  let [seconds, began] = [0, performance.now()];
-  /** @type {FrameMessage | null} */
-  let frame = null;
-  for (const { step, start, loss, pictures, labels } of attack) {
-    const shown = Float32Array.from(pictures, (pixel) => Math.min(1, Math.max(0, pixel || 0))); // NaN becomes 0
-    seconds += (performance.now() - began) / 1000;
-    frame = { kind: 'frame', step, steps, start, loss, pictures: shown, psnr: referee.psnr(shown), seconds, rate: step / seconds, labelsRight: referee.labelsRight(labels) }; // prettier-ignore
-    yield frame;
-    began = performance.now();
-  }
-  if (frame) yield { ...frame, kind: 'end' };
-}
-
-/**
- * What the server has after the phones have sent.
- * @param {CheckedOrder} task
- */
-function receivedOf({ network, shape, classes, pictures, labels, phones, protections, rounds, seed, adaptive, plain }) {
+  const { network, shape, classes, pictures, labels, phones, protections, adaptive, plain, rounds, seed, ...plannedAttack } =
+    checked(order);
+  const referee = new Referee(pictures, labels);
   const plan = PLANS[network](shape, classes);
   const first = new Network(new Kernels(), plan);
   drawWeights(first, plan, seed);
   const { weights, tensors, count } = first;
   const room = 4 * (PER_PIXEL * pictures.length + PER_WEIGHT * count * (phones + 1));
   const makeKernels = () => (plain ? new Kernels() : fastestKernels(room));
-  const task = { plan, classes, weights, protections, rounds, seed };
-  const updates = send(makeKernels(), { pictures, labels, phones }, task);
+  const updates = send(makeKernels(), { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
   const known = { kernels: makeKernels(), plan, weights, tensors, classes, batch: labels.length, phones };
-  return receive(known, updates, adaptive ? protections : []);
+  const received = receive(known, updates, adaptive ? protections : []);
+  const server = attack(received, { ...plannedAttack, seed });
+  yield {
+    kind: 'sent',
+    numbers: Float32Array.from(updates[rounds - 1]),
+    tensors: tensors.map(({ name, from, to }) => ({ name, from, to })),
+    labels: server.labels,
+    count,
+    fast: known.kernels.constructor !== Kernels,
+    grey: referee.grey,
+  };
+  yield* frames(server.snapshots, referee, plannedAttack.options.steps);
 }
 
 /**
- * @param {CheckedOrder} task
- * @param {Received} received
- * @param {number[] | null} labels
- * @returns {Generator<Snapshot>}
+ * A frame for each step of an attack, and at the end the last one once more.
+ * @param {Iterable<Snapshot>} snapshots
+ * @param {Referee} referee
+ * @param {number} steps the most of each start
+ * @returns {Generator<FrameMessage>}
  */
-function attackOf({ attack, options, schedule, seed }, received, labels) {
-  const random = generator(seed, 'attack');
-  if (!labels || attack === 'idlg') return descend(received, random, { labels, steps: options.steps, restarts: options.restarts });
-  if (attack === 'linear_layer') return solve(received, { labels });
-  return invert(received, random, { labels, schedule: schedule, steps: options.steps, step_size: options.step_size, tv_weight: options.tv_weight }); // prettier-ignore
+function* frames(snapshots, referee, steps) {
+  let [seconds, began] = [0, performance.now()];
+  /** @type {FrameMessage | null} */
+  let last = null;
+  for (const { step, start, loss, pictures, labels } of snapshots) {
+    const clamped = Float32Array.from(pictures, (pixel) => Math.min(1, Math.max(0, pixel || 0))); // NaN becomes 0
+    seconds += (performance.now() - began) / 1000;
+    const scores = { psnr: referee.psnr(clamped), labelsRight: referee.labelsRight(labels) };
+    last = { kind: 'frame', step, steps, start, loss, pictures: clamped, ...scores, labels, seconds, rate: step / seconds };
+    yield last;
+    began = performance.now();
+  }
+  if (last) yield { ...last, kind: 'end' };
 }
 
 /**
@@ -150,7 +138,7 @@ export function serve(scope) {
   }
 
   scope.onmessage = ({ data }) => {
-    if ('pause' in data) paused = data.pause;
+    if (typeof data === 'object' && data && 'pause' in data) paused = data.pause;
     else {
       playing = play(data);
       [paused, told] = [false, -Infinity];

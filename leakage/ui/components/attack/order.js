@@ -51,6 +51,8 @@ const FIELDS = {
  * @throws {Error} where a part does not fit, with a sentence for the page
  */
 export function checked(order) {
+  if (typeof order !== 'object' || !order)
+    throw new Error(`An order must be an object, not ${show(order)}. Send one as order.js describes it.`);
   const { network, shape, classes, pictures, labels, seed, attack, phones = new Float32Array(0), rounds = 1, schedule = 'steps' } = order;
   oneOf('network', network, Object.keys(PLANS));
   oneOf('attack', attack, Object.keys(ATTACKS));
