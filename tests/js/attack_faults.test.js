@@ -53,7 +53,7 @@ const FAULTS = [
   },
   {
     name: 'the label of the largest row',
-    module: 'labels.js',
+    module: 'label_rules.js',
     text: 'rows[c] < rows[label]',
     wrong: 'rows[c] > rows[label]',
     check: 'rules for labels',

@@ -19,7 +19,7 @@ export async function modulesOf(folder) {
     .../** @type {typeof import('../../leakage/ui/components/attack/network.js')} */ (await load('network')),
     .../** @type {typeof import('../../leakage/ui/components/attack/plans.js')} */ (await load('plans')),
     .../** @type {typeof import('../../leakage/ui/components/attack/distances.js')} */ (await load('distances')),
-    .../** @type {typeof import('../../leakage/ui/components/attack/labels.js')} */ (await load('labels')),
+    .../** @type {typeof import('../../leakage/ui/components/attack/label_rules.js')} */ (await load('label_rules')),
     .../** @type {typeof import('../../leakage/ui/components/attack/last_layer.js')} */ (await load('last_layer')),
     .../** @type {typeof import('../../leakage/ui/components/attack/label_probes.js')} */ (await load('label_probes')),
     .../** @type {typeof import('../../leakage/ui/components/attack/client.js')} */ (await load('client')),

@@ -1,4 +1,4 @@
-"""Whole attacks on a picture of the gallery, in the program and by the browser's code in Node, from the same seed."""
+"""Whole attacks on a picture of the gallery, in the program and by the browser's code in Node, from the same seed; and their bundle."""
 
 import json
 import shutil
@@ -12,7 +12,9 @@ from torch import Tensor
 
 from leakage.engine.core import generator
 from leakage.evaluation.metrics import psnr
+from leakage.frontend.scripts import scripts
 from leakage.spec.experiment import Experiment, Part, Picture
+from leakage.web.bundle import bundle
 from leakage.workers.adapter import prepare
 
 SCRIPT = Path(__file__).parents[1] / "js" / "play_attack.js"
@@ -49,6 +51,17 @@ def test_the_browser_ends_as_near_to_the_picture_as_the_program(case: Case) -> N
     reached = float(psnr(last.x.clamp(0, 1), prepared.x))
     assert min(ended["psnr"], reached) > case.least
     assert ended["psnr"] == pytest.approx(reached, abs=1)
+
+
+@pytest.mark.skipif(NODE is None, reason="Node.js runs the browser's code")
+def test_the_bundle_is_a_worker_that_answers_an_order() -> None:
+    assert NODE
+    page = "globalThis.WorkerGlobalScope = class {}; globalThis.postMessage = ({ kind }) => console.log(kind);"
+    sizes = "shape: [1, 8, 8], classes: 4, pictures: new Float32Array(64), labels: [0]"
+    order = f"globalThis.onmessage({{ data: {{ network: 'lenet', {sizes}, seed: 1, attack: 'idlg', steps: 1, restarts: 1 }} }});"
+    script = page + bundle(scripts(), "attack/attack_worker.js") + order
+    done = subprocess.run([NODE, "-"], input=script, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["sent", "frame", "end"]
 
 
 def play(experiment: Experiment, case: Case, x: Tensor) -> dict[str, Any]:

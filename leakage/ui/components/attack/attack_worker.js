@@ -90,7 +90,7 @@ function* frames(snapshots, referee, steps) {
     const clamped = Float32Array.from(pictures, (pixel) => Math.min(1, Math.max(0, pixel || 0))); // NaN becomes 0
     seconds += (performance.now() - began) / 1000;
     const scores = { psnr: referee.psnr(clamped), labelsRight: referee.labelsRight(labels) };
-    last = { kind: 'frame', step, steps, start, loss, pictures: clamped, ...scores, labels, seconds, rate: step / seconds };
+    last = { kind: 'frame', step, steps, start, loss, pictures: clamped, ...scores, labels, seconds, rate: seconds && step / seconds };
     yield last;
     began = performance.now();
   }

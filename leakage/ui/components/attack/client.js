@@ -1,5 +1,5 @@
 // The phones: each computes the gradient of its private pictures, protects it, and sends it. Nothing else of them leaves this module.
-import { oneHot } from './labels.js';
+import { oneHot } from './label_rules.js';
 import { Network } from './network.js';
 import { protect } from './protections.js';
 import { generator } from './random.js';

@@ -1,7 +1,7 @@
 // DLG and iDLG: L-BFGS on the squared distance of gradients, from one random start after another (Zhu et al. 2019, algorithm 1; Zhao et al.
 // 2020). The numbers are those of leakage/attacks/_lbfgs.py.
 import { squaredDistance, expectedDistance } from './distances.js';
-import { oneHot } from './labels.js';
+import { oneHot } from './label_rules.js';
 import { Lbfgs, largest } from './lbfgs.js';
 import { Matching } from './matching.js';
 import { squaredNorm } from './received.js';

@@ -3,7 +3,7 @@
 import { SignedAdam } from './adam.js';
 import { cosineDistance, expectedDistance, totalVariation } from './distances.js';
 import { HalfSize } from './half_size.js';
-import { oneHot } from './labels.js';
+import { oneHot } from './label_rules.js';
 import { Matching } from './matching.js';
 import { toEven } from './number_formats.js';
 import { squaredNorm } from './received.js';
@@ -36,7 +36,7 @@ export function* invert(received, random, { labels, steps, step_size, tv_weight,
   const gradient = kernels.array(z.length);
   z.set(random.normal(z.length));
   const [matching, y] = [new Matching(received, cosineDistance(update)), oneHot(labels, classes)];
-  const floor = expectedDistance('cosine', squaredErrors, squaredNorm(received));
+  const floor = squaredErrors ? expectedDistance('cosine', squaredErrors, squaredNorm(received)) : -Infinity;
   const coarse = schedule === 'coarse first' ? toEven(COARSE * steps) : 0;
   const half = new HalfSize([batch * plan.shape[0], height, width]);
   const [small, smallGradient] = [kernels.array(half.count), kernels.array(half.count)];

@@ -2,7 +2,7 @@
 // what the model predicts (the rules "matched prior" and "model prior" of leakage/engine/labels.py).
 import { Enlargement } from './enlargement.js';
 import { Kernels } from './kernels.js';
-import { nearestCounts } from './labels.js';
+import { nearestCounts } from './label_rules.js';
 import { Network } from './network.js';
 import { generator } from './random.js';
 

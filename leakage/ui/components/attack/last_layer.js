@@ -1,7 +1,7 @@
 // The last layer as the server knows it: the labels that its gradient shows, and the classes of pictures that were read off.
 import { Kernels } from './kernels.js';
 import { labelsByPrior, meanPredictions } from './label_probes.js';
-import { labelCounts, labelOfRows, rowsWithoutBias, sumsOfRows } from './labels.js';
+import { labelCounts, labelOfRows, rowsWithoutBias, sumsOfRows } from './label_rules.js';
 import { Network } from './network.js';
 import { assign } from './pairing.js';
 
