@@ -1,5 +1,5 @@
-// The checks of the attacks' parts beside what the program computes (attack_cases.json). They take the modules that they check as arguments,
-// so that attack_faults.test.js can check broken ones.
+// The checks of the attacks' parts beside what the program computes (attack_cases.json). They take the modules that they check as
+// arguments, so that attack_faults.test.js can check broken ones.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -16,7 +16,8 @@ const CASES = JSON.parse(readFileSync(new URL('attack_cases.json', import.meta.u
 const [CLASSES, SEED] = [5, 1];
 /** @type {[number, number, number]} */
 const SHAPE = [3, 8, 8];
-const ROUNDING = 5e-7; // relative to the largest number, between the normal numbers of torch, which computes logarithms and cosines in float32, and those of JavaScript
+/** Of normal numbers, relative to the largest: torch computes logarithms and cosines in float32. */
+const ROUNDING = 5e-7;
 
 /** @type {Record<string, (modules: Modules) => void>} */
 export const CHECKS = {
@@ -127,7 +128,7 @@ export const CHECKS = {
       ['behind errors', 'steps', CASES.searches['behind errors'].floor],
     ])) {
       const received = receivedOf(modules, 'lenet', [0, 3]);
-      // The errors behind which the cosine distance of the true pictures is expected to be this floor: 1 - sqrt(1 - r) with r = E / ||g*||^2.
+      // Behind these errors E the true pictures are expected at this floor: 1 - sqrt(1 - r) with r = E / ||g*||^2.
       received.squaredErrors = (1 - (1 - floor) ** 2) * modules.squaredNorm(received);
       const options = { labels: [0, 3], steps: 20, step_size: 0.1, tv_weight: 0.001, schedule };
       assertPath(modules.invert(received, randomOf([numbersOf(384, 4, 1.5)]), options), CASES.searches[name], 1e-10);

@@ -19,13 +19,16 @@ const { tensors, count } = new Network(kernels, plan);
 const weights = numbersOf(count, 1, 0.5);
 const update = numbersOf(count, 2, 0.02);
 
+/** @type {Protection} */
+const CLIPPING = { id: 'clipping', bound: 0.5, scope: 'whole gradient' };
+
 /** @type {[string, Protection[]][]} those whose imitation has a derivative, but where it jumps */
 const IMITATIONS = [
   ['no protection', []],
   ['entries that were pruned', [{ id: 'pruning', fraction: 0.5, scope: 'random' }]],
-  ['a clipped gradient', [{ id: 'clipping', bound: 0.5, scope: 'whole gradient' }]],
+  ['a clipped gradient', [CLIPPING]],
   ['each clipped layer', [{ id: 'clipping', bound: 0.5, scope: 'each layer' }]],
-  ['a clipped and rounded gradient', [{ id: 'clipping', bound: 0.5, scope: 'whole gradient' }, { id: 'low_precision', number: 'int8', rounding: 'nearest' }]], // prettier-ignore
+  ['a clipped and rounded gradient', [CLIPPING, { id: 'low_precision', number: 'int8', rounding: 'nearest' }]],
 ];
 
 for (const [name, protections] of IMITATIONS)

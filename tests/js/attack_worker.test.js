@@ -42,7 +42,7 @@ test('first comes what was sent, then a frame for each step, then the end', () =
   assert.deepEqual(sent.tensors[0], { name: 'conv1.weight', from: 0, to: 900 });
   const end = frames[frames.length - 1];
   assert.deepEqual([frames.filter(({ kind }) => kind === 'end').length, end.kind, end.steps], [1, 'end', 300]);
-  assert.deepEqual(frames.slice(0, 4).map(({ kind, step }) => [kind, step]), [1, 2, 3, 4].map((step) => ['frame', step])); // prettier-ignore
+  frames.slice(0, 4).forEach(({ kind, step }, i) => assert.deepEqual([kind, step], ['frame', i + 1]));
   assert.ok(end.psnr > 40 && end.labelsRight === 1, `${end.psnr} dB`);
   assert.ok(end.pictures.every((pixel) => pixel >= 0 && pixel <= 1));
   assert.ok(Math.abs(end.rate - end.step / end.seconds) < 1e-9);
@@ -117,12 +117,18 @@ test('an order that does not fit fails with what was wrong, what is expected and
     [{ steps: 0 }, 'steps must lie in [1, 2000], not 0. Choose a number in this range.'],
     [{ labels: [10] }, 'Each label must lie in [0, 9], not 10. Choose a number in this range.'],
     [{ labels: [1, 2] }, 'labels must be a list of 1, one for each picture, not [1,2]. Give each picture a class.'],
-    [{ pictures: new Float32Array(5) }, 'pictures must be a Float32Array of whole pictures of 3 x 8 x 8 = 192 numbers, not 5 numbers. Change shape, or the pictures.'], // prettier-ignore
+    [
+      { pictures: new Float32Array(5) },
+      'pictures must be a Float32Array of 3 x 8 x 8 = 192 numbers a picture, not 5 numbers. Change shape or pictures.',
+    ],
     [{ pictures: picturesOf(1).fill(255) }, 'pictures must lie in [0, 1]. Divide bytes by 255.'],
     [{ pictures: picturesOf(9), labels: new Array(9).fill(0) }, 'At most 8 pictures of all phones can be attacked, not 9. Remove some.'],
     [{ attack: 'linear_layer' }, 'linear_layer needs a network whose first layer is fully connected, not "lenet". Choose mlp.'],
     [{ network: 'mnist_cnn' }, 'mnist_cnn needs pictures of at least 13 x 13 pixels, not 8 x 8. Choose larger ones.'],
-    [{ protection: { id: 'soteria' } }, 'protection must be one of gaussian_noise, pruning, low_precision, clipping, not "soteria". Choose one of them.'], // prettier-ignore
+    [
+      { protection: { id: 'soteria' } },
+      'protection must be one of gaussian_noise, pruning, low_precision, clipping, not "soteria". Choose one of them.',
+    ],
     [{ protection: { id: 'gaussian_noise', scale: -1 } }, 'scale must lie in [0, 10], not -1. Choose a number in this range.'],
     [{ protection: { id: 'pruning', share: 0.9 } }, 'A field of pruning must be one of fraction, scope, not "share". Choose one of them.'],
   ];
@@ -167,8 +173,10 @@ test('the referee pairs each picture with the guess that fits it', () => {
 test('the assignment has the least total cost of all', () => {
   const costs = Array.from({ length: 5 }, (_, row) => [...numbersOf(5, row + 1)]);
   /** @type {(row: number, free: number[]) => number} */
-  const least = (row, free) =>
-    row === 5 ? 0 : Math.min(...free.map((column) => costs[row][column] + least(row + 1, free.filter((other) => other !== column)))); // prettier-ignore
+  const least = (row, free) => {
+    const rest = (/** @type {number} */ column) => free.filter((other) => other !== column);
+    return row === 5 ? 0 : Math.min(...free.map((column) => costs[row][column] + least(row + 1, rest(column))));
+  };
   const total = assign(costs).reduce((sum, column, row) => sum + costs[row][column], 0);
   assert.equal(new Set(assign(costs)).size, 5);
   assert.ok(Math.abs(total - least(0, [0, 1, 2, 3, 4])) < 1e-12);

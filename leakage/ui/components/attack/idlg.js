@@ -13,7 +13,7 @@ import { squaredNorm } from './received.js';
 
 const LOST = 1e3; // a pixel of larger magnitude means that the search has diverged
 const SOLVED = 1e-4; // a start has succeeded when the distance is below this fraction of ||g*||^2
-const [FITTED, LEAST] = [0.9, 0.6]; // a start ends when it has fitted known errors in this fraction of its unknowns, but leaves 60 % of them
+const [FITTED, LEAST] = [0.9, 0.6]; // a start ends when it fits known errors in 90 % of its unknowns, but it leaves 60 % of them
 const PATIENCE = 20; // a start ends when the distance fell by less in so many steps than
 const [SETTLED, STUCK] = [0.01, 0.3]; // ... 1 % after it has succeeded, 30 % before
 const AGREE = 0.05; // two starts agree when their distances differ by less than this fraction

@@ -14,8 +14,8 @@ import { normOf, part } from './protections.js';
  * @typedef {object} Imitation
  * @property {boolean} linear whether the imitation of a mean is the mean of the imitations
  * @property {(gradient: Numbers) => void} apply in place
- * @property {(gradient: Numbers, derivative: Numbers) => void} pullBack turns the derivative by the imitation's result, in place, into that by
- *     `gradient`, its input
+ * @property {(gradient: Numbers, derivative: Numbers) => void} pullBack turns the derivative by the result into that by the input
+ *     `gradient`, in place
  */
 
 /**

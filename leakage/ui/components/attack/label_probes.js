@@ -8,7 +8,7 @@ import { generator } from './random.js';
 
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 /** @typedef {import('./received.js').Received} Received */
-/** @typedef {{ logits: Float64Array[], features: Float64Array[] }} Predictions of each probe picture: (classes,), and the last layer's input */
+/** @typedef {{ logits: Float64Array[], features: Float64Array[] }} Predictions of each probe: (classes,), and the last layer's input */
 
 const [MOST, FEWEST, AREA] = [64, 16, 64 * 32 * 32]; // probe pictures: 64 of 32 x 32, fewer larger ones
 const GRID = 4; // squares of noise on each side

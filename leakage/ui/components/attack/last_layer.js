@@ -23,9 +23,9 @@ export function lastLayer({ update, tensors }) {
 }
 
 /**
- * The labels that the attacker reads from the last layer's gradient, sorted. For a batch they are the counts that fit the model's predictions,
- * as long as these explain the gradient, as they do of an untrained network without protection; else those of greedy subtraction. The program
- * rehearses in the second case.
+ * The labels that the attacker reads from the last layer's gradient, sorted. For a batch they are the counts that fit the model's
+ * predictions, as long as these explain the gradient: so it is with an untrained network without protection. Otherwise they are the counts
+ * of greedy subtraction; the program rehearses there.
  * @param {Received} received
  */
 export function readLabels(received) {
@@ -59,10 +59,11 @@ export function inOrderOfLabels(received, pictures, labels) {
   });
   const features = seen[0].features.length;
   const gram = seen.map((one) => seen.map((other) => dot(one.features, other.features)));
+  const predicted = (/** @type {number} */ c) => seen.map(({ prediction }) => prediction[c]);
   const scores = seen.map(() => new Array(classes).fill(0));
   for (let c = 0; c < classes; c++) {
     const row = [...weight.subarray(c * features, (c + 1) * features)];
-    const right = seen.map((one) => seen.reduce((sum, other) => sum + dot(one.features, other.features) * other.prediction[c], 0) - batch * dot(one.features, row)); // prettier-ignore
+    const right = seen.map(({ features }, b) => dot(gram[b], predicted(c)) - batch * dot(features, row));
     solveSymmetric(gram, right).forEach((score, b) => (scores[b][c] = score));
   }
   const columns = assign(scores.map((row) => labels.map((label) => -row[label])));

@@ -3,7 +3,7 @@ import { strongWolfe } from './line_search.js';
 
 /** @typedef {import('./kernels.js').Kernels} Kernels */
 /** @typedef {import('./kernels.js').Numbers} Numbers */
-/** @typedef {{ change: Numbers, move: Numbers, scale: number }} Pair a change of the gradient, the move that caused it, 1 / <change, move> */
+/** @typedef {{ change: Numbers, move: Numbers, scale: number }} Pair a change of the gradient, its cause, and 1 / <change, move> */
 
 const ITERATIONS = 20; // in each step
 const EVALUATIONS = 25; // the most in each step: 5/4 of the iterations

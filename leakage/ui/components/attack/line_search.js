@@ -16,7 +16,7 @@ const [EDGE, GROWTH, LEAST_GROWTH] = [0.1, 10, 0.01]; // of steps, as torch has 
  * @param {(step: number) => Point} evaluate copies the gradient
  * @param {Point} start at step 0
  * @param {number} step the first to try
- * @param {{ largest: number, most: number }} limits the largest entry of the direction in magnitude, and the most evaluations after the first
+ * @param {{ largest: number, most: number }} limits the direction's largest entry, and the most evaluations after the first
  * @returns {{ point: Point, evaluations: number }}
  */
 export function strongWolfe(evaluate, start, step, { largest, most }) {

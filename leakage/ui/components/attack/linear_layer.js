@@ -1,5 +1,5 @@
-// The bias attack: a fully connected layer's gradient contains its input, scaled, so no search is needed. With d = dL/dz of the first layer,
-// dL/dW = d x^T and dL/db = d (Phong et al. 2018, section 3; Geiping et al. 2020, proposition 3.1; leakage/attacks/linear_layer.py).
+// The bias attack: a fully connected layer's gradient contains its input, scaled, so no search is needed. With d = dL/dz of the first
+// layer, dL/dW = d x^T and dL/db = d (Phong et al. 2018, section 3; Geiping et al. 2020, proposition 3.1; leakage/attacks/linear_layer.py).
 import { squaredDistance } from './distances.js';
 import { oneHot } from './label_rules.js';
 import { inOrderOfLabels } from './last_layer.js';

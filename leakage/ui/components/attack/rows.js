@@ -1,5 +1,5 @@
-// The input of a fully connected layer from the rows of its gradient (leakage/attacks/_rows.py). For one picture row j of dL/dW is d_j x; for
-// a batch it is a sum over the pictures b of d_bj x_b, and dL/db_j is the sum of d_bj.
+// The input of a fully connected layer from the rows of its gradient (leakage/attacks/_rows.py). For one picture row j of dL/dW is d_j x;
+// for a batch it is a sum over the pictures b of d_bj x_b, and dL/db_j is the sum of d_bj.
 import { largest } from './lbfgs.js';
 
 /** @typedef {import('./kernels.js').Numbers} Numbers */
@@ -34,8 +34,8 @@ export function leastSquares({ gradient, d }) {
 
 /**
  * Separates the pictures of a batch by the rows that agree with each other. A row that a single picture activates is that picture; every
- * other row is a different mixture. So the candidate with which most rows agree is the first picture, as their mean with weights d_j^2; then
- * the next. Once no two rows agree, the candidate furthest from all chosen pictures follows.
+ * other row is a different mixture. So the candidate with which most rows agree is the first picture, as their mean with weights d_j^2;
+ * then the next. Once no two rows agree, the candidate furthest from all chosen pictures follows.
  * @param {Rows} rows
  * @param {number} count the most pictures
  * @returns {Float64Array[]} at most `count` pictures (n,)
