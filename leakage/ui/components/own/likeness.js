@@ -1,12 +1,14 @@
 // How near a guess is to the private picture, and whether it can be recognized: the program's rule (leakage/evaluation/verdict.py) as far as
 // a page can compute it. LPIPS needs a large network, so pixels and SSIM decide alone.
+import { blindPictures } from './blind_pictures.js';
+import { momentsOf, similarityOf } from './ssim.js';
 
 const [SOME, NEAR, CLEAR] = [0.15, 0.3, 0.5]; // shares of the way to an exact copy
-const SAME = 0.02; // mean difference of two pictures, below which they are one
-const WINDOW = 7; // pixels of a side of the windows of SSIM
-const [FIRST, SECOND] = [0.01 ** 2, 0.03 ** 2]; // the constants of SSIM for pictures in [0, 1]
+const [ROOM, ROOM_OF_ERROR] = [1e-4, 1e-6]; // a picture nearer than this to an exact copy, by SSIM or by squared error, counts as a copy
+const SAME = 0.02; // mean difference of two pictures, below which they are one: a file of the line-up may be another copy of the visitor's
 
-/** @typedef {{ channels: number, side: number }} Size */
+/** @typedef {import('./ssim.js').Size} Size */
+/** @typedef {import('./ssim.js').Moments} Moments */
 /** @typedef {'recognizable' | 'singled' | 'partly' | 'hidden'} Word */
 
 /**
@@ -21,46 +23,19 @@ export function squaredError(guess, truth) {
 }
 
 /**
- * Closeness in decibels, at most 100.
+ * Closeness (PSNR) in dB, at most 100.
  * @param {ArrayLike<number>} guess in [0, 1]
  * @param {ArrayLike<number>} truth in [0, 1]
  */
 export const decibels = (guess, truth) => Math.min(100, -10 * Math.log10(squaredError(guess, truth)));
 
 /**
- * Structural similarity: the mean over all windows of 7 x 7 pixels inside the picture, with sample covariance (Wang et al. 2004, equation 13).
- * @param {ArrayLike<number>} a (channels, side, side)
- * @param {ArrayLike<number>} b
+ * Structural similarity (SSIM).
+ * @param {Float32Array} guess (channels, side, side) in [0, 1]
+ * @param {Float32Array} truth
  * @param {Size} size
  */
-export function similarity(a, b, { channels, side }) {
-  const [count, windows] = [WINDOW * WINDOW, side - WINDOW + 1];
-  const sample = count / (count - 1);
-  let total = 0;
-  for (let channel = 0; channel < channels; channel++)
-    for (let top = 0; top < windows; top++)
-      for (let left = 0; left < windows; left++) {
-        let [sumA, sumB, squareA, squareB, product] = [0, 0, 0, 0, 0];
-        for (let y = 0; y < WINDOW; y++) {
-          const row = (channel * side + top + y) * side + left;
-          for (let at = row; at < row + WINDOW; at++) {
-            sumA += a[at];
-            sumB += b[at];
-            squareA += a[at] * a[at];
-            squareB += b[at] * b[at];
-            product += a[at] * b[at];
-          }
-        }
-        const [meanA, meanB] = [sumA / count, sumB / count];
-        const varianceA = sample * (squareA / count - meanA * meanA);
-        const varianceB = sample * (squareB / count - meanB * meanB);
-        const covariance = sample * (product / count - meanA * meanB);
-        total +=
-          ((2 * meanA * meanB + FIRST) * (2 * covariance + SECOND)) /
-          ((meanA * meanA + meanB * meanB + FIRST) * (varianceA + varianceB + SECOND));
-      }
-  return total / (channels * windows * windows);
-}
+export const similarity = (guess, truth, size) => similarityOf(momentsOf(guess, size), momentsOf(truth, size), size);
 
 /**
  * Judges guesses of one private picture beside a line-up and beside pictures that show nothing of it.
@@ -72,50 +47,64 @@ export class Likeness {
    * @param {Size} size
    */
   constructor(truth, others, size) {
-    this.truth = truth;
-    this.others = others.filter((other) => !isSame(other, truth));
     this.size = size;
-    const { others: left } = this;
-    this.blind = blindPictures(truth, left, size);
-    this.leastError = Math.min(...this.blind.map((picture) => squaredError(picture, truth)));
-    this.bestSimilarity = Math.max(...this.blind.map((picture) => similarity(picture, truth, size)));
-    this.leastErrorOfOthers = Math.min(this.leastError, ...left.map((picture) => squaredError(picture, truth)));
-    this.bestSimilarityOfOthers = Math.max(this.bestSimilarity, ...left.map((picture) => similarity(picture, truth, size)));
-    // A distance by which a picture that shows nothing comes first does not count.
-    this.counts = this.blind
-      .map((picture) => this.ranks(picture))
-      .reduce((counts, ranks) => counts.map((count, place) => count && ranks[place] !== 1), [true, true]);
+    this.truth = momentsOf(truth, size);
+    const left = others.filter((other) => !isSame(other, truth));
+    this.others = left.map((other) => momentsOf(other, size));
+    const { plain, blurred } = blindPictures(truth, left, size);
+    const blind = plain.map((picture) => momentsOf(picture, size));
+    const every = [...blind, ...blurred.map((picture) => momentsOf(picture, size))];
+    this.best = this.bestOf(every);
+    this.bestOfAll = this.bestOf([...every, ...this.others]);
+    const ranks = blind.map((picture) => this.ranks(picture));
+    this.counts = [0, 1].map((distance) => ranks.every((each) => each[distance] >= 2)); // whether no picture that shows nothing comes first
   }
 
   /**
-   * The place of the private picture among all of the line-up by nearness to the guess: by pixels, by SSIM.
-   * @param {Float32Array} guess
+   * The least squared error and the largest similarity that one of some pictures has as a guess.
+   * @param {Moments[]} pictures
+   */
+  bestOf(pictures) {
+    const scores = pictures.map((picture) => this.scores(picture, this.truth));
+    return { error: Math.min(...scores.map(({ error }) => error)), alike: Math.max(...scores.map(({ alike }) => alike)) };
+  }
+
+  /**
+   * @param {Moments} guess
+   * @param {Moments} picture
+   */
+  scores(guess, picture) {
+    return { error: squaredError(guess.picture, picture.picture), alike: similarityOf(guess, picture, this.size) };
+  }
+
+  /**
+   * The place of the private picture among all of the line-up by nearness to the guess, by pixels and by SSIM; a tie counts half.
+   * @param {Moments} guess
    */
   ranks(guess) {
-    const { truth, others, size } = this;
-    const [error, alike] = [squaredError(guess, truth), similarity(guess, truth, size)];
-    return [
-      1 + others.filter((other) => squaredError(guess, other) < error).length,
-      1 + others.filter((other) => similarity(guess, other, size) > alike).length,
-    ];
+    const own = this.scores(guess, this.truth);
+    const others = this.others.map((other) => this.scores(guess, other));
+    const count = (/** @type {number[]} */ distances) => distances.reduce((sum, one) => sum + (one < 0 ? 1 : one === 0 ? 0.5 : 0), 0);
+    return [1 + count(others.map(({ error }) => error - own.error)), 1 + count(others.map(({ alike }) => own.alike - alike))];
   }
 
   /**
    * The verdict on a guess.
-   * @param {Float32Array} guess
-   * @returns {{ word: Word, rank: number, size: number }} `rank`: the better of the ranks that count
+   * @param {Float32Array} picture (channels, side, side) in [0, 1]
+   * @returns {{ word: Word, rank: number | null, size: number }} `rank`: the median of the ranks that count; null where none does
    */
-  judge(guess) {
-    const { truth, size, counts } = this;
-    const [error, alike] = [squaredError(guess, truth), similarity(guess, truth, size)];
-    const ranks = this.ranks(guess).filter((_, place) => counts[place]);
-    const first = ranks.filter((rank) => rank === 1).length > 0 && 2 * ranks.filter((rank) => rank === 1).length >= ranks.length;
-    const nearer = Math.max(1 - error / this.leastError, share(alike, this.bestSimilarity));
-    const above = Math.max(1 - error / this.leastErrorOfOthers, share(alike, this.bestSimilarityOfOthers));
-    const evidence = (first && nearer >= SOME) || above >= CLEAR;
-    const clear = above >= NEAR && share(alike, this.bestSimilarity) >= CLEAR;
+  judge(picture) {
+    const guess = momentsOf(picture, this.size);
+    const score = this.scores(guess, this.truth);
+    const ranks = this.ranks(guess).filter((_, distance) => this.counts[distance]);
+    const firsts = ranks.filter((rank) => rank === 1).length;
+    const first = firsts > 0 && 2 * firsts >= ranks.length;
+    const above = nearer(score, this.bestOfAll);
+    const evidence = (first && nearer(score, this.best) >= SOME) || above >= CLEAR;
+    const clear = above >= NEAR && shareOfSimilarity(score.alike, this.best.alike) >= CLEAR;
     const word = !evidence ? 'hidden' : clear ? 'recognizable' : first ? 'singled' : 'partly';
-    return { word, rank: Math.min(...ranks, this.others.length + 1), size: this.others.length + 1 };
+    const rank = ranks.length ? ranks.reduce((sum, one) => sum + one, 0) / ranks.length : null;
+    return { word, rank, size: this.others.length + 1 };
   }
 }
 
@@ -127,30 +116,12 @@ export class Likeness {
 const isSame = (one, other) => one.reduce((sum, value, place) => sum + Math.abs(value - other[place]), 0) / one.length < SAME;
 
 /**
- * How far a similarity goes from the best of others to an exact copy.
- * @param {number} value
- * @param {number} best
+ * How far a guess goes from the best of other pictures (0) to an exact copy (1), by pixels or by SSIM; -Infinity where these are copies.
+ * @param {{ error: number, alike: number }} guess
+ * @param {{ error: number, alike: number }} best
  */
-const share = (value, best) => (best < 1 - 1e-4 ? (value - best) / (1 - best) : -Infinity);
+const nearer = (guess, best) =>
+  Math.max(best.error > ROOM_OF_ERROR ? 1 - guess.error / best.error : -Infinity, shareOfSimilarity(guess.alike, best.alike));
 
-/**
- * Pictures that show nothing of the private one: grey, black, white, its mean colour, the mean of the line-up, noise.
- * @param {Float32Array} truth
- * @param {Float32Array[]} others
- * @param {Size} size
- * @returns {Float32Array[]}
- */
-function blindPictures(truth, others, { channels, side }) {
-  const area = side * side;
-  const plain = (/** @type {number} */ value) => new Float32Array(truth.length).fill(value);
-  const colour = plain(0);
-  for (let channel = 0; channel < channels; channel++) {
-    const part = truth.subarray(channel * area, (channel + 1) * area);
-    colour.fill(part.reduce((sum, value) => sum + value, 0) / area, channel * area, (channel + 1) * area);
-  }
-  const mean = plain(others.length ? 0 : 0.5);
-  for (const other of others) for (let i = 0; i < mean.length; i++) mean[i] += other[i] / others.length;
-  let state = 1;
-  const noise = plain(0).map(() => (state = (state * 48271) % 2147483647) / 2147483647); // Lehmer's generator: the same noise each time
-  return [plain(0.5), plain(0), plain(1), colour, mean, noise];
-}
+/** @type {(alike: number, best: number) => number} */
+const shareOfSimilarity = (alike, best) => (1 - best > ROOM ? (alike - best) / (1 - best) : -Infinity);

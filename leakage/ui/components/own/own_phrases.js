@@ -36,6 +36,7 @@ export const OWN_PHRASES = {
   wrong: 'wrong',
   lineup: 'Among {size} pictures, yours is number {rank} by its nearness to the attacker’s picture.',
   hardly: 'But that picture is hardly nearer to yours than one that shows nothing.',
+  noPlace: 'No place among {size} pictures counts: a picture that shows nothing comes first too, such as plain grey.',
   recognizable: 'recognizable',
   singled: 'singled out',
   partly: 'partly shown',

@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { drawStrip } from '../live/strips.js';
 import { decibel, fixed, whole } from '../live/words.js';
-import { decibels } from './likeness.js';
+import { decibels, squaredError } from './likeness.js';
 import { tell } from './own_phrases.js';
 
 const CELLS = 64; // of the strip of each tensor
@@ -73,7 +73,7 @@ export class RunCard {
 
   /**
    * The attacker's picture at a step.
-   * @param {{ step: number, steps: number, rate: number, pictures: Float32Array }} frame `pictures`: first the visitor's, then those of other phones
+   * @param {{ step: number, steps: number, rate: number, pictures: Float32Array }} frame `pictures`: of all phones, in any order
    */
   showFrame({ step, steps, rate, pictures }) {
     this.last = step;
@@ -84,11 +84,14 @@ export class RunCard {
   }
 
   /**
-   * Of all reconstructed pictures, that which belongs to the visitor's.
-   * @param {Float32Array} pictures
+   * Of all reconstructed pictures, that which is nearest to the visitor's: of a sum nobody knows which belongs to whom.
+   * @param {Float32Array} pictures (B, channels, side, side)
    */
   guessOf(pictures) {
-    return pictures.subarray(0, this.picture.length);
+    const { length } = this.picture;
+    const guesses = Array.from({ length: pictures.length / length }, (_, place) => pictures.subarray(place * length, (place + 1) * length));
+    const errors = guesses.map((guess) => squaredError(guess, this.picture));
+    return guesses[errors.indexOf(Math.min(...errors))];
   }
 
   /**
@@ -109,7 +112,7 @@ export class RunCard {
   showVerdict({ word, rank, size }) {
     this.word.textContent = tell(word);
     this.root.dataset.word = word;
-    this.note(tell('lineup', { rank: whole(rank), size: whole(size) }));
+    this.note(rank === null ? tell('noPlace', { size: whole(size) }) : tell('lineup', { rank: whole(rank), size: whole(size) }));
     if (word === 'hidden' && rank === 1) this.note(tell('hardly'));
   }
 

@@ -1,0 +1,129 @@
+"""What the page says of a guess of a visitor's own picture is what the program says of it without LPIPS.
+
+`tests/js/likeness_cases.json` holds pictures with the program's scores; `tests/js/likeness.test.js` reads it. To write it anew after a
+change of the rule: `python tests/ui/test_browser_likeness.py`.
+"""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.ndimage import gaussian_filter
+from torch import Tensor
+
+from leakage.evaluation.baselines import BLIND, CONTRAST, SCALES, measure, reference
+from leakage.evaluation.lineup import Lineup, best_of_others
+from leakage.evaluation.perceptual import Perceptual
+from leakage.evaluation.verdict import verdict
+from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
+from scripts.make_lineup import lineup_pictures
+
+FILE = Path(__file__).resolve().parent.parent / "js" / "likeness_cases.json"
+WORDS = {RECOGNIZABLE: "recognizable", SINGLED_OUT: "singled", PARTLY: "partly", NOT_SHOWN: "hidden"}
+OFF = Perceptual("", "off")
+
+
+def lehmer(state: int = 1) -> Iterator[float]:
+    """Yield the numbers in (0, 1) that the page draws: x -> 48271 x modulo 2^31 - 1 (Lehmer's generator)."""
+    while True:
+        state = state * 48271 % (2**31 - 1)
+        yield state / (2**31 - 1)
+
+
+def blind_scores(truth: Tensor, lineup: Lineup) -> tuple[dict[str, dict[str, Tensor]], list[dict[str, Tensor]]]:
+    """Return the scores of the pictures that show nothing of the private one (1, C, S, S), and those of blurred noise."""
+    draw, side = lehmer(), truth.shape[-1]
+    guesses = {
+        "grey": torch.full_like(truth, 0.5),
+        "black": torch.zeros_like(truth),
+        "white": torch.ones_like(truth),
+        "mean_colour": truth.mean((2, 3), keepdim=True).expand_as(truth),
+        "mean": lineup.mean,
+        "noise": torch.tensor([next(draw) for _ in range(truth.numel())], dtype=torch.float32).view_as(truth),
+    }
+    assert set(guesses) == set(BLIND)
+    smooth = []
+    for scale in SCALES:
+        noise = gaussian_filter(np.array([next(draw) for _ in range(side * side)]).reshape(side, side), scale * side, mode="reflect")
+        unit = (noise - noise.mean()) / noise.std()
+        smooth.append(torch.tensor((0.5 + CONTRAST * unit).clip(0, 1), dtype=torch.float32).expand_as(truth))
+    scored = [measure(picture, truth, lineup, OFF) for picture in (*guesses.values(), *smooth)]
+    return dict(zip(guesses, scored, strict=False)), scored[len(guesses) :]
+
+
+def judged(guess: Tensor, truth: Tensor, others: Tensor) -> dict[str, Any]:
+    """Return PSNR, SSIM, word and rank of a guess (1, C, S, S) of the private picture among others (P, C, S, S)."""
+    lineup = Lineup(others, torch.ones(1, len(others), dtype=torch.bool), torch.full_like(truth, torch.nan), "")
+    held = reference(*blind_scores(truth, lineup), best_of_others(truth, lineup, compared=1), lineup.size)
+    scores = measure(guess, truth, lineup, OFF)
+    rank = float(held.rank(scores))
+    word = WORDS[verdict(scores, held)["word"]]
+    return {"psnr": float(scores["psnr"]), "ssim": float(scores["ssim"]), "word": word, "rank": None if rank != rank else rank}
+
+
+def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
+    """Return pictures by name, and the others of a line-up, (3, 32, 32) each with values n / 255."""
+    gallery = torch.from_numpy(lineup_pictures()).permute(0, 3, 1, 2).float() / 255
+    photo, another, *others = gallery[:: len(gallery) // 9][:9]
+    pale = 0.5 + 0.3 * (photo - photo.mean())
+    noise = torch.randn(photo.shape, generator=torch.Generator().manual_seed(0))
+
+    def blurred(picture: Tensor, deviation: float) -> Tensor:
+        return torch.from_numpy(gaussian_filter(picture.numpy(), (0, deviation, deviation), mode="nearest"))
+
+    made = {
+        "photo": photo,
+        "photo with little noise": photo + 0.05 * noise,
+        "photo with much noise": photo + 0.5 * noise,
+        "blurred photo": blurred(photo, 1),
+        "photo out of focus": blurred(photo, 4),
+        "pale photo": pale,
+        "pale photo out of focus": blurred(pale, 3),
+        "another photo": another,
+        "one of the line-up": others[0],
+        "grey": torch.full_like(photo, 0.5),
+    }
+    return {name: (picture.clamp(0, 1) * 255).round() / 255 for name, picture in made.items()}, [*others]
+
+
+def cases() -> dict[str, Any]:
+    """Return the content of the file."""
+    named, others = pictures()
+    pairs = [("photo", guess) for guess in named]
+    pairs += [("pale photo", guess) for guess in ("pale photo", "pale photo out of focus", "another photo")]
+    pairs += [("grey", guess) for guess in ("grey", "another photo")]
+    return {
+        "pictures": {name: _text(picture) for name, picture in named.items()},
+        "others": [_text(picture) for picture in others],
+        "judged": [
+            {"private": private, "guess": guess, **judged(named[guess][None], named[private][None], torch.stack(others))}
+            for private, guess in pairs
+        ],
+    }
+
+
+def _text(picture: Tensor) -> str:
+    return base64.b64encode((picture * 255).round().byte().numpy().tobytes()).decode()
+
+
+@pytest.mark.long
+def test_the_file_for_the_page_says_what_the_program_says() -> None:
+    written, computed = json.loads(FILE.read_text()), cases()
+    assert (written["pictures"], written["others"]) == (computed["pictures"], computed["others"])
+    assert len(written["judged"]) == len(computed["judged"])
+    for one, other in zip(written["judged"], computed["judged"], strict=True):
+        assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_the_file_is_small_and_has_every_word() -> None:
+    assert FILE.stat().st_size < 120_000
+    assert {one["word"] for one in json.loads(FILE.read_text())["judged"]} == set(WORDS.values())
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(cases(), indent=1) + "\n")
