@@ -128,10 +128,9 @@ function protectionOf(given) {
  * @param {number} size
  */
 function wholePictures(name, pictures, shape, size) {
+  const picture = `${shape.join(' x ')} = ${size} numbers a picture`;
   if (!(pictures instanceof Float32Array) || pictures.length % size)
-    throw new Error(
-      `${name} must be a Float32Array of ${shape.join(' x ')} = ${size} numbers a picture, not ${show(pictures)}. Change shape or pictures.`,
-    );
+    throw new Error(`${name} must be a Float32Array of ${picture}, not ${show(pictures)}. Change shape or pictures.`);
   if (!pictures.every((pixel) => pixel >= 0 && pixel <= 1)) throw new Error(`${name} must lie in [0, 1]. Divide bytes by 255.`);
   return pictures.length / size;
 }
