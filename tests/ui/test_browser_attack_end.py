@@ -12,9 +12,9 @@ from torch import Tensor
 
 from leakage.engine.core import generator
 from leakage.evaluation.metrics import psnr
+from leakage.frontend.bundle import bundle
 from leakage.frontend.scripts import scripts
 from leakage.spec.experiment import Experiment, Part, Picture
-from leakage.web.bundle import bundle
 from leakage.workers.adapter import prepare
 
 SCRIPT = Path(__file__).parents[1] / "js" / "play_attack.js"
