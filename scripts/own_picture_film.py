@@ -26,8 +26,8 @@ def choose_own_picture(page: Page) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{PICTURE}.png"
         Image.fromarray(read("gallery", PICTURE, 256, 3)).save(file)
-        page.locator(".gle-yours input[type=file]").set_input_files(file)
-        page.locator(".gle-yours-preview canvas").wait_for()
+        page.locator(".gle-own input[type=file]").set_input_files(file)
+        page.locator(".gle-own-preview canvas").wait_for()
 
 
 def film(base: str) -> None:
@@ -37,8 +37,8 @@ def film(base: str) -> None:
         page = chromium.new_page(viewport={"width": 860, "height": 900}, reduced_motion="no-preference", color_scheme="light")
         page.goto(base)
         choose_own_picture(page)
-        page.locator(".gle-yours-start").click()
-        run, frames = page.locator(".gle-yours-run"), list[Image.Image]()
+        page.locator(".gle-own-start").click()
+        run, frames = page.locator(".gle-own-run"), list[Image.Image]()
         run.wait_for()
         while True:
             over = run.get_attribute("data-word") is not None

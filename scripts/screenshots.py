@@ -120,9 +120,9 @@ def attack_own_picture(page: Page) -> None:
     choose_own_picture(page)
     page.add_style_tag(content="header { display: none !important; }")  # it would lie over the picture
     for protection in ("none", "noise"):
-        page.locator(".gle-yours select").first.select_option(protection)
-        page.locator(".gle-yours-start").click()
-        page.locator(".gle-yours-run").first.and_(page.locator("[data-word]")).wait_for(timeout=60_000)
+        page.locator(".gle-own select").first.select_option(protection)
+        page.locator(".gle-own-start").click()
+        page.locator(".gle-own-run").first.and_(page.locator("[data-word]")).wait_for(timeout=60_000)
 
 
 def project(page: Page) -> None:
@@ -189,7 +189,7 @@ def recorded_shots() -> Iterator[Shot]:
     for width in (1280, 400):
         yield Shot(f"door-{width}-light", "/", wait_for_question, width, 720)
         yield Shot(f"door-{width}-dark", "/", open_door, width, 720, "dark")
-    yield from in_both_schemes("own-picture", "/", attack_own_picture, {1440: 1600, 400: 3000}, part=".gle-yours")
+    yield from in_both_schemes("own-picture", "/", attack_own_picture, {1440: 1600, 400: 3000}, part=".gle-own")
     yield from in_both_schemes("compare", "/compare", wait_until_finished, {1440: 1180, 400: 2400})
     yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
     for name, cut in (("architecture-resnet18", ""), ("architecture-resnet18-skip-cut", " cut")):

@@ -55,13 +55,13 @@ def watched(context: BrowserContext) -> tuple[Page, list[str], list[str]]:
 
 def attack(page: Page, file: Path) -> float:
     """Choose a file, attack it, wait for the end, and return the closeness in dB."""
-    page.locator(".gle-yours input[type=file]").set_input_files(file)
-    expect(page.locator(".gle-yours-preview")).to_contain_text("It never left this device")
+    page.locator(".gle-own input[type=file]").set_input_files(file)
+    expect(page.locator(".gle-own-preview")).to_contain_text("It never left this device")
     page.get_by_role("button", name="Attack it").click()
-    run = page.locator(".gle-yours-run").first
+    run = page.locator(".gle-own-run").first
     expect(run).to_have_attribute("data-over", "true", timeout=LONG)
-    expect(run.locator(".gle-yours-word")).not_to_be_empty()
-    return float(run.locator(".gle-yours-big").inner_text().removesuffix(" dB"))
+    expect(run.locator(".gle-own-word")).not_to_be_empty()
+    return float(run.locator(".gle-own-big").inner_text().removesuffix(" dB"))
 
 
 def walk(page: Page, address: str, beat: int) -> None:
@@ -77,7 +77,7 @@ def walk(page: Page, address: str, beat: int) -> None:
 
 def preview(page: Page) -> np.ndarray:
     """Return the picture that the phone trains on, (32, 32, 3) in [0, 1]."""
-    pixels = page.locator(".gle-yours-preview canvas").evaluate("(one) => [...one.getContext('2d').getImageData(0, 0, 32, 32).data]")
+    pixels = page.locator(".gle-own-preview canvas").evaluate("(one) => [...one.getContext('2d').getImageData(0, 0, 32, 32).data]")
     return np.array(pixels, dtype=float).reshape(32, 32, 4)[..., :3] / 255
 
 
@@ -87,14 +87,14 @@ def test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_no
     context.set_offline(True)
     page, wrong, asked = watched(context)
     page.goto((folder / "index.html").as_uri())
-    assert not page.locator(".gle-yours").count()
+    assert not page.locator(".gle-own").count()
     before = len(asked)
     page.get_by_role("button", name="Try your own picture").click()
     closeness = attack(page, photograph)
     assert closeness > 40
     upright = read("gallery", "chelsea", 32, 3) / 255
     assert np.abs(preview(page) - upright).mean() < 0.03  # upright, its middle; another way of reducing it
-    run = page.locator(".gle-yours-run")
+    run = page.locator(".gle-own-run")
     expect(run).to_contain_text("recognizable")
     expect(run).to_contain_text("A grey picture scores")
     expect(run).to_contain_text("15,826 numbers")
@@ -112,18 +112,18 @@ def test_a_second_run_stands_beside_the_first_with_a_protection_and_a_run_can_be
     page, wrong, _ = watched(context)
     page.goto((folder / "index.html").as_uri())
     page.get_by_role("button", name="Try your own picture").click()
-    page.locator(".gle-yours input[type=file]").set_input_files(photograph)
+    page.locator(".gle-own input[type=file]").set_input_files(photograph)
     page.get_by_role("button", name="Attack it").click()
     page.get_by_role("button", name="Stop").click()
-    expect(page.locator(".gle-yours-run").first).to_contain_text("Stopped at step")
+    expect(page.locator(".gle-own-run").first).to_contain_text("Stopped at step")
     page.get_by_label("Protection", exact=True).select_option("noise")
     page.get_by_label("How much").fill("1000")
     page.get_by_role("button", name="Attack it again").click()
-    latest = page.locator(".gle-yours-run").first
+    latest = page.locator(".gle-own-run").first
     expect(latest).to_have_attribute("data-over", "true", timeout=LONG)
     expect(latest).to_contain_text("Noise: 1")
     expect(latest).to_contain_text("not shown by this attack")
-    expect(page.locator(".gle-yours-run")).to_have_count(2)
+    expect(page.locator(".gle-own-run")).to_have_count(2)
     lab = page.get_by_role("link", name="The Lab has larger and trained networks (needs the program: two commands)")
     assert "gaussian_noise.scale=1" in (lab.get_attribute("href") or "")
     assert wrong == []
@@ -148,7 +148,7 @@ def test_a_file_that_is_no_picture_gets_a_sentence(
         Image.new("RGB", (1, 1)).save(file)
     else:
         file.write_bytes(data)
-    page.locator(".gle-yours input[type=file]").set_input_files(file)
+    page.locator(".gle-own input[type=file]").set_input_files(file)
     expect(page.get_by_role("alert")).to_contain_text(words)
     expect(page.get_by_role("button", name="Attack it")).to_be_hidden()
 
@@ -176,8 +176,8 @@ def test_unusual_pictures_are_read_as_a_person_would_expect(context: BrowserCont
         tall.save(file)
     page.goto((folder / "index.html").as_uri())
     page.get_by_role("button", name="Try your own picture").click()
-    page.locator(".gle-yours input[type=file]").set_input_files(file)
-    expect(page.locator(".gle-yours-preview canvas")).to_be_visible()
+    page.locator(".gle-own input[type=file]").set_input_files(file)
+    expect(page.locator(".gle-own-preview canvas")).to_be_visible()
     seen = preview(page)
     assert np.abs(seen[:, :14] - 1).max() < 0.1
     assert np.abs(seen[:, 18:] - 40 / 255).max() < 0.15
@@ -195,12 +195,12 @@ def test_the_running_server_lets_the_page_compute_under_its_own_policy(
     else:
         page.goto(site)
         page.get_by_role("button", name="Try your own picture").click(timeout=LONG)
-    expect(page.locator(".gle-yours")).to_be_visible()
+    expect(page.locator(".gle-own")).to_be_visible()
     asked.clear()
     assert attack(page, photograph) > 40
     theirs = [address for address in asked if not address.startswith(INSIDE)]  # the Lab goes on to load its own parts
     assert [address for address in theirs if place == "a lesson" or not address.startswith(site) or len(address) > 500] == []
-    query = page.locator(".gle-yours-limits a").get_attribute("href") or ""
+    query = page.locator(".gle-own-limits a").get_attribute("href") or ""
     assert query.startswith(("/?v=1", f"{site}/?v=1"))
     assert wrong == []
 
@@ -211,7 +211,7 @@ def test_a_beat_hands_its_choice_over_and_says_where_a_page_cannot_compute_it(co
     grid = page.locator(".gle-whatif")
     grid.locator(".gle-value", has_text=re.compile("^0.03$")).click()
     page.get_by_role("button", name="Compute it here, with your own picture").click()
-    expect(page.locator(".gle-yours")).to_be_visible()
-    expect(page.locator(".gle-yours-field output")).to_have_text("0.03")
+    expect(page.locator(".gle-own")).to_be_visible()
+    expect(page.locator(".gle-own-field output")).to_have_text("0.03")
     grid.locator(".gle-value", has_text="16 rounds, averaged").click()
     expect(grid).to_contain_text("A page cannot compute these settings with your own picture; the Lab can.")

@@ -31,7 +31,7 @@ def test_the_script_is_small_and_brings_worker_style_and_line_up() -> None:
     assert len(own_script().encode()) < LARGEST
     assert len(gzip.compress(worker_script().encode())) < LARGEST_WORKER
     assert parts()["worker"] == worker_script()
-    assert ".gle-yours {" in parts()["style"]
+    assert ".gle-own {" in parts()["style"]
     kind, _, picture = parts()["lineup"].partition(",")
     assert kind == "data:image/webp;base64"
     assert base64.b64decode(picture) == LINEUP.read_bytes()

@@ -231,7 +231,7 @@ test('"Try your own picture" loads a script once, and opens what it brings below
   assert.deepEqual([link.getAttribute('href'), link.textContent], ['/?v=1&seed=2', 'The Lab']);
   door.destroy();
   assert.equal(made[0].gone, true);
-  assert.equal(host.querySelector('.gle-yours-place'), null);
+  assert.equal(host.querySelector('.gle-own-place'), null);
 });
 
 test('where the program is missing, what needs it says so, and the line leads to no other page', async (t) => {

@@ -24,7 +24,7 @@ function offer(t, own) {
   const [scripts, made] = [scriptsOf(page), bringOwn(t)];
   const grid = new WhatIf(GRID, { film: '', lab, own });
   page.document.body.append(grid.root);
-  const here = () => /** @type {HTMLElement} */ (grid.root.querySelector('.gle-yours-here'));
+  const here = () => /** @type {HTMLElement} */ (grid.root.querySelector('.gle-own-here'));
   return { page, grid, scripts, made, here, press: () => here().querySelector('button')?.click() };
 }
 
@@ -57,12 +57,12 @@ test('a script that does not come is said, and asked for again by the next press
   press();
   page.fire(scripts[0], 'error');
   await page.tick();
-  assert.match(grid.root.querySelector('.gle-yours-place')?.textContent ?? '', /^The script for your own picture could not be loaded/);
+  assert.match(grid.root.querySelector('.gle-own-place')?.textContent ?? '', /^The script for your own picture could not be loaded/);
   press();
   page.fire(scripts[1], 'load');
   await page.tick();
   assert.equal(made.length, 1);
-  assert.doesNotMatch(grid.root.querySelector('.gle-yours-place')?.textContent ?? '', /could not be loaded/);
+  assert.doesNotMatch(grid.root.querySelector('.gle-own-place')?.textContent ?? '', /could not be loaded/);
 });
 
 test('a place that has gone before its script came stays empty', async (t) => {

@@ -46,20 +46,20 @@ export class OwnPicture {
     this.chosen = 0; // counts choices, so that a slow file does not replace a later one
     this.settings = new OwnSettings(begin, () => this.follow());
     this.size = sizeOf(this.settings.values);
-    this.root = element('section', 'gle-yours');
+    this.root = element('section', 'gle-own');
     this.root.setAttribute('aria-label', tell('title'));
     this.input = element('input', '');
     Object.assign(this.input, { type: 'file', accept: 'image/*' });
     this.input.addEventListener('change', () => this.take(this.input.files?.[0] ?? null));
     this.button = element('span', '', tell('choose'));
-    this.problem = element('p', 'gle-yours-problem');
+    this.problem = element('p', 'gle-own-problem');
     this.problem.setAttribute('role', 'alert');
-    this.preview = element('div', 'gle-yours-preview');
-    this.start = element('button', 'gle-yours-start', tell('attack'));
+    this.preview = element('div', 'gle-own-preview');
+    this.start = element('button', 'gle-own-start', tell('attack'));
     this.start.type = 'button';
     this.start.addEventListener('click', () => this.begin());
-    this.runs = element('div', 'gle-yours-runs');
-    this.foot = element('p', 'gle-yours-limits');
+    this.runs = element('div', 'gle-own-runs');
+    this.foot = element('p', 'gle-own-limits');
     this.lay();
     this.follow();
   }
@@ -74,13 +74,13 @@ export class OwnPicture {
 
   lay() {
     const style = element('style', '', this.parts.style);
-    const choose = element('label', 'gle-yours-choose');
+    const choose = element('label', 'gle-own-choose');
     choose.append(this.input, this.button);
-    this.controls = element('div', 'gle-yours-controls');
+    this.controls = element('div', 'gle-own-controls');
     this.controls.append(this.settings.root, this.start);
     this.controls.hidden = true;
     this.root.append(
-      ...[style, element('h2', '', tell('title')), element('p', 'gle-yours-lead', tell('lead')), choose, this.problem],
+      ...[style, element('h2', '', tell('title')), element('p', 'gle-own-lead', tell('lead')), choose, this.problem],
       ...[this.preview, this.controls, this.runs, this.foot],
     );
   }

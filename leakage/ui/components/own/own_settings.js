@@ -16,7 +16,7 @@ export class OwnSettings {
   constructor(begin, changed) {
     this.values = { ...USUAL, ...begin };
     this.changed = changed;
-    this.root = element('div', 'gle-yours-settings');
+    this.root = element('div', 'gle-own-settings');
     this.protection = this.select('protection', PROTECTIONS);
     this.amount = element('input', '');
     Object.assign(this.amount, { type: 'range', min: '0', max: String(MARKS) });
@@ -32,7 +32,7 @@ export class OwnSettings {
     this.seed = element('input', '');
     Object.assign(this.seed, { type: 'number', min: '0', max: String(LARGEST_SEED), step: '1' });
     this.seed.addEventListener('change', () => this.read());
-    const more = element('details', 'gle-yours-more');
+    const more = element('details', 'gle-own-more');
     more.append(element('summary', '', tell('more')), this.network.row, this.attack.row, labelled('seed', this.seed));
     this.root.append(this.protection.row, this.amountRow, this.attacker.row, more);
     this.draw();
@@ -125,9 +125,9 @@ let fields = 0; // on this page, so that each has an id of its own
  * @param {...HTMLElement} more
  */
 function labelled(name, control, ...more) {
-  const row = element('div', 'gle-yours-field');
+  const row = element('div', 'gle-own-field');
   const label = element('label', '', tell(name));
-  control.id = label.htmlFor = `gle-yours-field-${(fields += 1)}`;
+  control.id = label.htmlFor = `gle-own-field-${(fields += 1)}`;
   row.append(label, control, ...more);
   return row;
 }

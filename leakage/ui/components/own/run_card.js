@@ -23,31 +23,31 @@ export class RunCard {
     this.last = 0;
     /** @type {number[]} */
     this.labels = [];
-    this.root = element('article', 'gle-yours-run');
+    this.root = element('article', 'gle-own-run');
     this.root.setAttribute('aria-label', title);
     this.truth = tile(tell('private'), size);
     this.guess = tile(tell('guess'), size);
-    this.strips = element('div', 'gle-yours-strips');
+    this.strips = element('div', 'gle-own-strips');
     this.strips.setAttribute('aria-hidden', 'true'); // the number above them says it
     this.count = element('b', '', ' ');
-    const wire = element('div', 'gle-yours-wire');
+    const wire = element('div', 'gle-own-wire');
     wire.append(element('h4', '', tell('sent')), this.count, this.strips);
-    const scene = element('div', 'gle-yours-scene');
+    const scene = element('div', 'gle-own-scene');
     scene.append(zone('private', tell('private'), this.truth), wire, zone('attacker', tell('guess'), this.guess));
-    this.closeness = element('b', 'gle-yours-big', ' ');
-    this.word = element('span', 'gle-yours-word');
+    this.closeness = element('b', 'gle-own-big', ' ');
+    this.word = element('span', 'gle-own-word');
     this.grey = element('small', '', ' ');
-    const verdict = element('p', 'gle-yours-verdict');
+    const verdict = element('p', 'gle-own-verdict');
     verdict.append(this.closeness, this.word, this.grey);
-    this.now = element('p', 'gle-yours-now', tell('waiting'));
-    this.notes = element('p', 'gle-yours-notes');
-    this.stop = element('button', 'gle-yours-stop', tell('stop'));
+    this.now = element('p', 'gle-own-now', tell('waiting'));
+    this.notes = element('p', 'gle-own-notes');
+    this.stop = element('button', 'gle-own-stop', tell('stop'));
     this.stop.type = 'button';
     this.stop.addEventListener('click', () => {
       stop();
       this.rest(tell('stopped', { step: whole(this.last) }));
     });
-    const foot = element('div', 'gle-yours-foot');
+    const foot = element('div', 'gle-own-foot');
     foot.append(this.now, this.stop);
     this.root.append(element('h3', '', title), scene, verdict, foot, this.notes);
     draw(this.truth, picture, size);
@@ -136,7 +136,7 @@ export class RunCard {
  * @param {HTMLElement} picture
  */
 function zone(kind, title, picture) {
-  const made = element('div', `gle-yours-zone gle-yours-${kind}`);
+  const made = element('div', `gle-own-zone gle-own-${kind}`);
   made.append(element('h4', '', title), picture);
   return made;
 }
@@ -146,7 +146,7 @@ function zone(kind, title, picture) {
  * @param {Size} size
  */
 export function tile(label, { side }) {
-  const canvas = element('canvas', 'gle-yours-tile');
+  const canvas = element('canvas', 'gle-own-tile');
   Object.assign(canvas, { width: side, height: side });
   canvas.setAttribute('role', 'img');
   canvas.setAttribute('aria-label', label);

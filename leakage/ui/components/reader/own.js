@@ -16,7 +16,7 @@ export class OwnPlace {
   constructor(address, lab) {
     this.address = address;
     this.lab = lab;
-    this.root = element('div', 'gle-yours-place');
+    this.root = element('div', 'gle-own-place');
     this.gone = false;
     /** @type {OwnPicture | null} */
     this.own = null;

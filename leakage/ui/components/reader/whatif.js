@@ -70,7 +70,7 @@ export class WhatIf {
     this.result.setAttribute('role', 'status');
     this.plot = element('div', 'gle-plot');
     this.root.append(element('h3', 'gle-screen-title', grid.title), this.knobs(), this.result, this.plot);
-    this.here = element('p', 'gle-yours-here');
+    this.here = element('p', 'gle-own-here');
     this.root.append(this.here);
     if (grid.cells.some(({ answer }) => answer)) this.root.append(this.table());
     this.own = own ? new OwnPlace(own, lab) : null;
