@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from leakage.frontend.own_script import LINEUP, own_script, own_script_address, own_script_name, worker_script
+from leakage.frontend.scripts import FOLDER
 
 LARGEST, LARGEST_WORKER = 300_000, 23_500  # bytes; the second compressed
 
@@ -31,12 +32,20 @@ def test_the_script_is_small_and_brings_worker_style_and_line_up() -> None:
     assert len(own_script().encode()) < LARGEST
     assert len(gzip.compress(worker_script().encode())) < LARGEST_WORKER
     assert parts()["worker"] == worker_script()
-    assert ".gle-own {" in parts()["style"]
+    assert ".gle-own-picture {" in parts()["style"]
     kind, _, picture = parts()["lineup"].partition(",")
     assert kind == "data:image/webp;base64"
     assert base64.b64decode(picture) == LINEUP.read_bytes()
     with Image.open(BytesIO(LINEUP.read_bytes())) as image:
         assert image.size == (99 * 32, 32)
+
+
+def test_its_style_has_classes_of_its_own_since_it_lands_among_the_styles_of_any_page() -> None:
+    sheets = [file.read_text() for file in FOLDER.rglob("*.css") if file.parent.name != "own"]
+    others = set(re.findall(r"\.gle-[\w-]+", "".join(sheets)))
+    own = set(re.findall(r"\.gle-[\w-]+", parts()["style"]))
+    assert ".gle-own-run" in own
+    assert own & others == set()
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")

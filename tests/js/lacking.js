@@ -47,6 +47,8 @@ export class Brush {
    */
   drawImage(image, ...cut) {
     this.drawn.push({ source: image.getAttribute('src') ?? '', cut, size: [this.canvas.width, this.canvas.height] });
+    const pixels = /** @type {any} */ (image).getContext?.('2d').pixels ?? /** @type {any} */ (image).pixels;
+    if (pixels) this.pixels = pixels;
   }
 
   /**
@@ -66,8 +68,9 @@ export class Brush {
     this.pixels = [...rgb(this.fillStyle), 255];
   }
 
-  getImageData() {
-    return { data: new Uint8ClampedArray(this.pixels) };
+  /** What was painted, again and again until it fills the rectangle; painted pixels are not scaled. */
+  getImageData(_left = 0, _top = 0, width = 1, height = 1) {
+    return { width, height, data: new Uint8ClampedArray(4 * width * height).map((_, place) => this.pixels[place % this.pixels.length]) };
   }
 }
 

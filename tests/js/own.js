@@ -48,3 +48,36 @@ export function bringOwn(test) {
   test.after(() => Reflect.deleteProperty(globalThis, 'gleOwn'));
   return made;
 }
+
+/** A browser's worker that does as a test says: it notes what it is sent, and a test lets it answer. */
+export class FakeWorker {
+  /** @type {FakeWorker[]} all that were started */
+  static all = [];
+
+  /** @param {string} address */
+  constructor(address) {
+    this.address = address;
+    /** @type {any[]} */
+    this.heard = [];
+    this.ended = false;
+    /** @type {((event: { data: object }) => void) | null} */
+    this.onmessage = null;
+    /** @type {((event: { message: string }) => void) | null} */
+    this.onerror = null;
+    FakeWorker.all.push(this);
+  }
+
+  /** @param {object} message */
+  postMessage(message) {
+    this.heard.push(message);
+  }
+
+  terminate() {
+    this.ended = true;
+  }
+
+  /** @param {object} data */
+  say(data) {
+    this.onmessage?.({ data });
+  }
+}

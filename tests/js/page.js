@@ -10,7 +10,7 @@ const COMPONENTS = new URL('leakage/ui/components/', ROOT);
 const FRAME = 16; // milliseconds between two animation frames
 const START = 1_700_000_000_000; // what Date.now() says when a page opens
 
-/** @typedef {{ width: number, height: number }} Size */
+/** @typedef {{ width: number, height: number, pixels?: number[] }} Size `pixels`: RGBA, what a canvas takes over */
 
 export class Page {
   /** @param {{ calm?: boolean, width?: number, height?: number }} [visitor] `calm`: asked for less motion */
@@ -147,6 +147,7 @@ export class Page {
         const arrive = (/** @type {Size | null} */ served) => {
           this.awaited.delete(address);
           size = served ?? size;
+          if (served?.pixels) Object.assign(image, { pixels: served.pixels });
           if (served) ready(undefined);
           else failed(new Error(`There is no ${address}.`));
         };

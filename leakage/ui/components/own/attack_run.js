@@ -64,7 +64,4 @@ export class AttackRun {
 }
 
 /** @param {string} text of a script */
-export function workerOf(text) {
-  const address = URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));
-  return () => new Worker(address);
-}
+export const addressOf = (text) => URL.createObjectURL(new Blob([text], { type: 'text/javascript' }));

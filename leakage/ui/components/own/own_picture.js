@@ -2,7 +2,7 @@
 // It is loaded when it is asked for, with the worker's text, the style and the line-up, by reader/own.js.
 import { element, prefersCalm } from '../dom.js';
 import { loadImage } from '../live/pictures.js';
-import { AttackRun, WorkerError, workerOf } from './attack_run.js';
+import { AttackRun, WorkerError, addressOf } from './attack_run.js';
 import { Likeness } from './likeness.js';
 import { tell } from './own_phrases.js';
 import { labQueryOf, orderOf, sizeOf, titleOf } from './own_choices.js';
@@ -24,7 +24,6 @@ const LINED_UP = 32; // pixels of a side of the pictures of the line-up
  * @typedef {object} OwnHow
  * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab
  * @property {Partial<Values>} [begin] the settings at first
- * @property {(words: string) => void} [announce] for screen readers
  */
 
 export class OwnPicture {
@@ -32,13 +31,14 @@ export class OwnPicture {
    * @param {OwnParts} parts
    * @param {OwnHow} how
    */
-  constructor(parts, { lab, begin = {}, announce = () => {} }) {
+  constructor(parts, { lab, begin = {} }) {
     this.lab = lab;
-    this.announce = announce;
     this.parts = parts;
-    this.makeWorker = workerOf(parts.worker);
+    this.worker = addressOf(parts.worker);
     /** @type {AttackRun | null} */
     this.run = null;
+    /** @type {RunCard | null} of the latest run */
+    this.card = null;
     /** @type {File | null} */
     this.file = null;
     /** @type {Float32Array | null} */
@@ -46,7 +46,7 @@ export class OwnPicture {
     this.chosen = 0; // counts choices, so that a slow file does not replace a later one
     this.settings = new OwnSettings(begin, () => this.follow());
     this.size = sizeOf(this.settings.values);
-    this.root = element('section', 'gle-own');
+    this.root = element('section', 'gle-own-picture');
     this.root.setAttribute('aria-label', tell('title'));
     this.input = element('input', '');
     Object.assign(this.input, { type: 'file', accept: 'image/*' });
@@ -60,6 +60,8 @@ export class OwnPicture {
     this.start.addEventListener('click', () => this.begin());
     this.runs = element('div', 'gle-own-runs');
     this.foot = element('p', 'gle-own-limits');
+    this.told = element('p', 'gle-own-unseen');
+    this.told.setAttribute('role', 'status');
     this.lay();
     this.follow();
   }
@@ -81,7 +83,7 @@ export class OwnPicture {
     this.controls.hidden = true;
     this.root.append(
       ...[style, element('h2', '', tell('title')), element('p', 'gle-own-lead', tell('lead')), choose, this.problem],
-      ...[this.preview, this.controls, this.runs, this.foot],
+      ...[this.preview, this.controls, this.runs, this.foot, this.told],
     );
   }
 
@@ -133,31 +135,45 @@ export class OwnPicture {
   async begin() {
     const { picture, size } = this;
     if (!picture) return;
-    this.run?.stop();
+    this.card?.halt();
     const values = { ...this.settings.values };
     const card = new RunCard(titleOf(values), picture, size, { stop: () => this.run?.stop() });
+    this.card = card;
     const earlier = /** @type {HTMLElement[]} */ ([...this.runs.children]);
     earlier.slice(KEPT - 1).forEach((old) => old.remove());
     this.runs.prepend(card.root);
     this.start.textContent = tell('again');
     const others = await this.lineup(size);
-    if (!card.root.isConnected) return; // a later run has taken its place
+    if (card.over) return; // stopped, or a later run has taken its place
     let shown = -Infinity;
     const pause = prefersCalm() ? CALM : 0;
     try {
-      this.run = new AttackRun(this.makeWorker, orderOf(values, picture, others), (message) => {
-        if (message.kind === 'sent') card.showSent(/** @type {any} */ (message));
-        else if (message.kind === 'failed') card.rest(tell('failed', { why: message.message }));
-        else if (message.kind === 'end' || performance.now() - shown >= pause) {
-          shown = performance.now();
-          card.showFrame(/** @type {any} */ (message));
-        }
-        if (message.kind === 'end') this.finish(card, /** @type {any} */ (message), others);
-      });
+      this.run = new AttackRun(
+        () => new Worker(this.worker),
+        orderOf(values, picture, others),
+        (message) => {
+          if (message.kind === 'sent') card.showSent(/** @type {any} */ (message));
+          else if (message.kind === 'failed') this.fail(card, tell('failed', { why: message.message }));
+          else if (message.kind === 'end' || performance.now() - shown >= pause) {
+            shown = performance.now();
+            card.showFrame(/** @type {any} */ (message));
+          }
+          if (message.kind === 'end') this.finish(card, /** @type {any} */ (message), others);
+        },
+      );
     } catch (error) {
       if (!(error instanceof WorkerError)) throw error;
-      card.rest(tell('noWorker', { why: error.message }));
+      this.fail(card, tell('noWorker', { why: error.message }));
     }
+  }
+
+  /**
+   * @param {RunCard} card
+   * @param {string} words
+   */
+  fail(card, words) {
+    card.rest(words);
+    this.told.textContent = words;
   }
 
   /**
@@ -169,7 +185,7 @@ export class OwnPicture {
     card.showEnd(end);
     if (others.length) card.showVerdict(new Likeness(card.picture, others, card.size).judge(card.guessOf(end.pictures)));
     else card.note(tell('noLineup'));
-    this.announce(`${card.closeness.textContent} ${card.word.textContent}. ${card.grey.textContent}`);
+    this.told.textContent = `${[card.closeness.textContent, card.word.textContent].filter(Boolean).join(', ')}. ${card.grey.textContent}`;
   }
 
   /**
@@ -186,7 +202,8 @@ export class OwnPicture {
 
   destroy() {
     this.chosen += 1;
-    this.run?.stop();
+    this.card?.halt();
+    URL.revokeObjectURL(this.worker);
     this.root.remove();
   }
 }

@@ -21,6 +21,8 @@ export class RunCard {
     this.picture = picture;
     this.size = size;
     this.last = 0;
+    this.over = false;
+    this.end = stop;
     /** @type {number[]} */
     this.labels = [];
     this.root = element('article', 'gle-own-run');
@@ -43,10 +45,7 @@ export class RunCard {
     this.notes = element('p', 'gle-own-notes');
     this.stop = element('button', 'gle-own-stop', tell('stop'));
     this.stop.type = 'button';
-    this.stop.addEventListener('click', () => {
-      stop();
-      this.rest(tell('stopped', { step: whole(this.last) }));
-    });
+    this.stop.addEventListener('click', () => this.halt());
     const foot = element('div', 'gle-own-foot');
     foot.append(this.now, this.stop);
     this.root.append(element('h3', '', title), scene, verdict, foot, this.notes);
@@ -121,11 +120,18 @@ export class RunCard {
     this.notes.append(`${words} `);
   }
 
+  /** Stop the attack before its end. */
+  halt() {
+    if (this.over) return;
+    this.end();
+    this.rest(tell('stopped', { step: whole(this.last) }));
+  }
+
   /** @param {string} words */
   rest(words) {
+    this.over = true;
     this.stop.hidden = true;
     this.now.textContent = words;
-    this.now.setAttribute('role', 'status');
     this.root.dataset.over = 'true';
   }
 }
