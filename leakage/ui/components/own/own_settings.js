@@ -67,7 +67,7 @@ export class OwnSettings {
   read() {
     const { values } = this;
     const before = values.protection;
-    const seed = Math.round(Number(this.seed.value));
+    const seed = Math.round(parseFloat(this.seed.value));
     Object.assign(values, {
       protection: this.protection.box.value,
       adaptive: this.attacker.box.value === 'knows',
