@@ -1,66 +1,14 @@
-// "Try your own picture": a file becomes a preview, an attack in a worker becomes a card, and nothing stays open.
+// "Try your own picture": a file becomes a picture of a few pixels, and nothing stays open.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { OwnPicture } from '../../leakage/ui/components/own/own_picture.js';
-import { link } from '../../leakage/ui/components/reader/source.js';
 import { FakeWorker } from './own.js';
-import { NOTHING, brushOf, openPage } from './page.js';
+import { PARTS, PIXELS, TRUTH, openOwn, photo } from './own_setup.js';
+import { NOTHING, brushOf } from './page.js';
 
-const LINEUP = 'data:lineup';
-const AREA = 32 * 32;
-const PARTS = { worker: 'worker();', style: '.gle-own-picture {}', lineup: LINEUP };
-const photo = new File(['photo'], 'photo.jpg', { type: 'image/jpeg' });
 const digit = new File(['digit'], 'digit.png', { type: 'image/png' });
-/** Bytes without order. @param {number} state */
-const bytes = (state) => Array.from({ length: 4 * AREA }, () => (state = (state * 48271) % 2147483647) % 256);
-const PIXELS = bytes(1);
-const TRUTH = Float32Array.from({ length: 3 * AREA }, (_, i) => PIXELS[4 * (i % AREA) + Math.floor(i / AREA)] / 255);
-const GREY = TRUTH.map(() => 0.5);
-
-/**
- * @param {import('node:test').TestContext} t
- * @param {{ calm?: boolean, begin?: object, lineup?: boolean, worker?: unknown }} [how]
- */
-function open(t, { calm = false, begin = {}, lineup = true, worker = FakeWorker } = {}) {
-  const page = openPage(t, { calm });
-  FakeWorker.all = [];
-  page.replace(globalThis, 'Worker', { value: worker });
-  page.serve = (address) => {
-    if (address === LINEUP) return lineup ? { width: 3 * 32, height: 32, pixels: bytes(2) } : null;
-    return { width: 640, height: 480, pixels: PIXELS };
-  };
-  const own = new OwnPicture(PARTS, { lab: (query, words) => link(`/?${query}`, words), begin });
-  page.document.body.append(own.root);
-  const one = (/** @type {string} */ name) => /** @type {HTMLElement} */ (own.root.querySelector(name));
-  const cards = () => /** @type {HTMLElement[]} */ ([...own.root.querySelectorAll('.gle-own-run')]);
-  const said = (/** @type {string} */ name, card = cards()[0]) => card.querySelector(name)?.textContent ?? '';
-  const told = () => one('.gle-own-unseen').textContent;
-  /** @param {File} file */
-  async function choose(file) {
-    Object.defineProperty(own.input, 'files', { value: [file], configurable: true });
-    page.fire(own.input, 'change');
-    await page.tick();
-  }
-  async function start() {
-    one('.gle-own-start').click();
-    await page.tick();
-    return FakeWorker.all[FakeWorker.all.length - 1];
-  }
-  return { page, own, one, cards, said, told, choose, start };
-}
-
-const SENT = {
-  ...{ kind: 'sent', numbers: Float32Array.of(1, -3, 0, 2), labels: [3], count: 15826 },
-  tensors: [
-    { from: 0, to: 2 },
-    { from: 2, to: 4 },
-  ],
-};
-/** @type {(step: number, pictures: Float32Array, kind?: string) => object} */
-const frame = (step, pictures, kind = 'frame') => ({ kind, step, steps: 450, rate: 40.4, seconds: 2.5, labelsRight: 1, pictures });
 
 test('without a picture there is nothing to start', async (t) => {
-  const { one, start, cards } = open(t);
+  const { one, start, cards } = openOwn(t);
   assert.equal(one('.gle-own-controls').hidden, true);
   assert.equal(one('.gle-own-choose').textContent, 'Choose or take a picture');
   await start();
@@ -68,7 +16,7 @@ test('without a picture there is nothing to start', async (t) => {
 });
 
 test('a file becomes a preview of what the phone trains on, and the page says that the file never left', async (t) => {
-  const { own, one, choose } = open(t);
+  const { own, one, choose } = openOwn(t);
   await choose(photo);
   assert.deepEqual(own.picture, TRUTH);
   assert.deepEqual(brushOf(one('.gle-own-preview canvas')).pixels.slice(0, 3), PIXELS.slice(0, 3));
@@ -78,7 +26,7 @@ test('a file becomes a preview of what the phone trains on, and the page says th
 });
 
 test('the middle square of a picture is taken, and reduced by halves at most', async (t) => {
-  const { page, choose } = open(t);
+  const { page, choose } = openOwn(t);
   /** @type {[number[], number[]][]} */
   const steps = [];
   const create = page.document.createElement.bind(page.document);
@@ -117,190 +65,8 @@ test('the middle square of a picture is taken, and reduced by halves at most', a
   ]);
 });
 
-test('an attack shows what is sent, the guess as it comes, and at the end the verdict, which is told aloud', async (t) => {
-  const { own, one, cards, said, told, choose, start } = open(t);
-  await choose(photo);
-  const worker = await start();
-  assert.equal(cards()[0].getAttribute('aria-label'), 'iDLG · LeNet · Seed 1');
-  assert.equal(said('.gle-own-now'), 'The network is being drawn …');
-  const [order] = worker.heard;
-  assert.deepEqual([order.network, order.attack, order.steps, order.seed], ['lenet', 'idlg', 150, 1]);
-  assert.deepEqual(order.pictures, TRUTH);
-  worker.say(SENT);
-  assert.equal(said('.gle-own-wire b'), '15,826 numbers');
-  assert.deepEqual(
-    [...cards()[0].querySelectorAll('.gle-own-strips canvas')].map((strip) => brushOf(strip).pixels.length / 4),
-    [2, 2], // a cell for each entry
-  );
-  const grey = -10 * Math.log10(TRUTH.reduce((sum, value) => sum + (value - 0.5) ** 2, 0) / TRUTH.length);
-  assert.equal(said('.gle-own-verdict small'), `A grey picture scores ${grey.toFixed(1)} dB.`);
-  worker.say(frame(7, GREY));
-  assert.equal(said('.gle-own-big'), `${grey.toFixed(1)} dB`);
-  assert.equal(said('.gle-own-now'), 'step 7 of 450 at most, 40 steps a second');
-  assert.deepEqual(brushOf(cards()[0].querySelector('.gle-own-attacker canvas')).pixels.slice(0, 4), [128, 128, 128, 255]);
-  assert.equal(said('.gle-own-word'), '');
-  assert.equal(told(), '');
-  worker.say(frame(190, TRUTH, 'end'));
-  assert.equal(said('.gle-own-big'), '100.0 dB');
-  assert.equal(said('.gle-own-word'), 'recognizable');
-  assert.equal(cards()[0].dataset.word, 'recognizable');
-  assert.equal(said('.gle-own-now'), 'finished after 190 steps in 2.5 s');
-  assert.match(said('.gle-own-notes'), /Class read from the numbers: 3\. It is right\. /);
-  assert.match(said('.gle-own-notes'), /Among 4 pictures, yours is number 1 by its nearness/);
-  assert.equal(told(), `100.0 dB, recognizable. A grey picture scores ${grey.toFixed(1)} dB.`);
-  assert.deepEqual([worker.ended, own.run?.over], [true, true]);
-  assert.equal(one('.gle-own-stop').hidden, true);
-});
-
-test('a class that was read wrong is said', async (t) => {
-  const { said, choose, start } = open(t);
-  await choose(photo);
-  const worker = await start();
-  worker.say({ ...SENT, labels: [5] });
-  worker.say({ ...frame(3, GREY, 'end'), labelsRight: 0 });
-  assert.match(said('.gle-own-notes'), /Class read from the numbers: 5\. It is wrong\. /);
-  assert.equal(said('.gle-own-word'), 'not shown by this attack');
-});
-
-test('of a sum, the guess nearest to the own picture is shown', async (t) => {
-  const { said, choose, start } = open(t, { begin: { protection: 'sum', amount: 2 } });
-  await choose(photo);
-  const worker = await start();
-  assert.deepEqual([worker.heard[0].labels, worker.heard[0].phones.length], [[3, 4], 3 * AREA]);
-  worker.say({ ...SENT, labels: [3, 4] });
-  worker.say(frame(9, Float32Array.of(...GREY, ...TRUTH), 'end'));
-  assert.equal(said('.gle-own-big'), '100.0 dB');
-  assert.doesNotMatch(said('.gle-own-notes'), /Class read/);
-});
-
-test('Stop ends the worker, says at which step, and hears nothing more', async (t) => {
-  const { one, cards, said, choose, start } = open(t);
-  await choose(photo);
-  const worker = await start();
-  worker.say(frame(12, GREY));
-  one('.gle-own-stop').click();
-  assert.equal(worker.ended, true);
-  assert.equal(said('.gle-own-now'), 'Stopped at step 12.');
-  assert.equal(cards()[0].dataset.over, 'true');
-  worker.say(frame(13, TRUTH, 'end'));
-  assert.equal(said('.gle-own-now'), 'Stopped at step 12.');
-  assert.notEqual(said('.gle-own-big'), '100.0 dB');
-});
-
-test('who stops before the line-up has come starts no worker', async (t) => {
-  const { page, one, said, choose } = open(t);
-  await choose(photo);
-  page.serve = () => undefined;
-  one('.gle-own-start').click();
-  one('.gle-own-stop').click();
-  page.awaited.get(LINEUP)?.({ width: 96, height: 32, pixels: [0] });
-  await page.tick();
-  assert.deepEqual(FakeWorker.all, []);
-  assert.equal(said('.gle-own-now'), 'Stopped at step 0.');
-});
-
-test('a second run stands beside the first, which it stops; a third takes the place of the oldest', async (t) => {
-  const { own, one, cards, said, choose, start } = open(t);
-  await choose(photo);
-  const first = await start();
-  first.say(frame(5, GREY));
-  assert.equal(one('.gle-own-start').textContent, 'Attack it again');
-  own.use({ seed: 2 });
-  const second = await start();
-  assert.deepEqual([first.ended, second.ended], [true, false]);
-  assert.deepEqual(
-    cards().map((card) => card.getAttribute('aria-label')),
-    ['iDLG · LeNet · Seed 2', 'iDLG · LeNet · Seed 1'],
-  );
-  assert.equal(said('.gle-own-now', cards()[1]), 'Stopped at step 5.');
-  second.say(frame(1, TRUTH, 'end'));
-  own.use({ seed: 3 });
-  const third = await start();
-  assert.deepEqual(
-    cards().map((card) => card.getAttribute('aria-label')),
-    ['iDLG · LeNet · Seed 3', 'iDLG · LeNet · Seed 2'],
-  );
-  assert.equal(said('.gle-own-now', cards()[1]), 'finished after 1 steps in 2.5 s');
-  assert.equal(third.ended, false);
-});
-
-test('two presses at once start one worker', async (t) => {
-  const { page, one, cards, said, choose } = open(t);
-  await choose(photo);
-  one('.gle-own-start').click();
-  one('.gle-own-start').click();
-  await page.tick();
-  assert.equal(FakeWorker.all.length, 1);
-  assert.equal(cards().length, 2);
-  assert.equal(said('.gle-own-now', cards()[1]), 'Stopped at step 0.');
-});
-
-test('while the page is hidden the attack rests', async (t) => {
-  const { page, choose, start } = open(t);
-  await choose(photo);
-  const worker = await start();
-  page.hide(true);
-  page.hide(false);
-  assert.deepEqual(worker.heard.slice(1), [{ pause: true }, { pause: false }]);
-  worker.say(frame(3, TRUTH, 'end'));
-  page.hide(true);
-  assert.equal(worker.heard.length, 3); // an attack that has ended hears nothing
-  const behind = await start();
-  assert.deepEqual(behind.heard.slice(1), [{ pause: true }]); // it begins while the page is hidden
-});
-
-test('an attack that fails is said in a sentence, and so is a browser without a worker', async (t) => {
-  const failing = open(t);
-  await failing.choose(photo);
-  (await failing.start()).say({ kind: 'failed', message: 'no memory' });
-  assert.equal(failing.said('.gle-own-now'), 'The attack ended with an error: no memory');
-  assert.equal(failing.told(), 'The attack ended with an error: no memory');
-  assert.equal(FakeWorker.all[0].ended, true);
-  (await failing.start()).onerror?.({ message: '' });
-  assert.equal(failing.said('.gle-own-now'), 'The attack ended with an error: the worker did not start');
-});
-
-test('a browser that refuses a worker is said', async (t) => {
-  class Refused {
-    constructor() {
-      throw new Error('blocked by its policy');
-    }
-  }
-  const { said, told, choose, start } = open(t, { worker: Refused });
-  await choose(photo);
-  await start();
-  assert.match(said('.gle-own-now'), /^This browser does not let the page compute in the background \(blocked by its policy\)/);
-  assert.equal(told(), said('.gle-own-now'));
-});
-
-test('without a line-up there are decibels and no word', async (t) => {
-  const { said, told, choose, start } = open(t, { lineup: false });
-  await choose(photo);
-  const worker = await start();
-  worker.say(SENT);
-  worker.say(frame(3, TRUTH, 'end'));
-  assert.equal(said('.gle-own-word'), '');
-  assert.match(said('.gle-own-notes'), /The pictures for the line-up could not be loaded/);
-  assert.match(told() ?? '', /^100\.0 dB\. A grey picture/);
-});
-
-test('who asked for less motion sees a picture a second, and the last', async (t) => {
-  const { page, said, choose, start } = open(t, { calm: true });
-  await choose(photo);
-  const worker = await start();
-  worker.say(frame(1, GREY));
-  await page.tick(500);
-  worker.say(frame(2, GREY));
-  assert.match(said('.gle-own-now'), /^step 1 of/);
-  await page.tick(500);
-  worker.say(frame(3, GREY));
-  assert.match(said('.gle-own-now'), /^step 3 of/);
-  worker.say(frame(4, TRUTH, 'end'));
-  assert.equal(said('.gle-own-big'), '100.0 dB');
-});
-
 test('another network reads the file again in its size', async (t) => {
-  const { own, one, choose } = open(t);
+  const { own, one, choose } = openOwn(t);
   await choose(photo);
   own.use({ network: 'mnist_cnn' });
   await new Promise((done) => void setImmediate(done));
@@ -312,7 +78,7 @@ test('another network reads the file again in its size', async (t) => {
 });
 
 test('a slow file does not replace a later one; a file that cannot be used leaves the picture as it is', async (t) => {
-  const { page, own, one, choose } = open(t);
+  const { page, own, one, choose } = openOwn(t);
   page.serve = () => undefined;
   await choose(photo);
   const [slow] = page.awaited.values();
@@ -332,7 +98,7 @@ test('a slow file does not replace a later one; a file that cannot be used leave
 });
 
 test('whoever leaves ends the worker, and nothing stays open', async (t) => {
-  const { page, own, choose, start } = open(t);
+  const { page, own, choose, start } = openOwn(t);
   await choose(photo);
   const worker = await start();
   const text = await (await fetch(worker.address)).text();
