@@ -1,7 +1,7 @@
 """What the page says of a guess of a visitor's own picture is what the program says of it without LPIPS.
 
 `tests/js/likeness_cases.json` holds pictures with the program's scores; `tests/js/likeness.test.js` reads it. To write it anew after a
-change of the rule: `python tests/ui/test_browser_likeness.py`.
+change of the rule: `PYTHONPATH=. python tests/ui/test_browser_likeness.py`.
 """
 
 import base64
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
@@ -20,11 +21,12 @@ from leakage.evaluation.baselines import BLIND, CONTRAST, SCALES, measure, refer
 from leakage.evaluation.lineup import Lineup, best_of_others
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.verdict import verdict
+from leakage.frontend.own_script import LINEUP
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
-from scripts.make_lineup import lineup_pictures
 
 FILE = Path(__file__).resolve().parent.parent / "js" / "likeness_cases.json"
 WORDS = {RECOGNIZABLE: "recognizable", SINGLED_OUT: "singled", PARTLY: "partly", NOT_SHOWN: "hidden"}
+SIDE = 32  # pixels of a picture of the line-up
 OFF = Perceptual("", "off")
 
 
@@ -68,7 +70,9 @@ def judged(guess: Tensor, truth: Tensor, others: Tensor) -> dict[str, Any]:
 
 def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
     """Return pictures by name, and the others of a line-up, (3, 32, 32) each with values n / 255."""
-    gallery = torch.from_numpy(lineup_pictures()).permute(0, 3, 1, 2).float() / 255
+    with Image.open(LINEUP) as image:
+        sheet = np.asarray(image.convert("RGB"))
+    gallery = torch.from_numpy(np.stack(np.split(sheet, sheet.shape[1] // SIDE, axis=1))).permute(0, 3, 1, 2).float() / 255
     photo, another, *others = gallery[:: len(gallery) // 9][:9]
     pale = 0.5 + 0.3 * (photo - photo.mean())
     noise = torch.randn(photo.shape, generator=torch.Generator().manual_seed(0))
