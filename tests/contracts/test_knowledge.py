@@ -115,7 +115,14 @@ def test_words_about_attackers_know_no_plugin_by_its_id() -> None:
         assert list(named((ROOT / f"leakage/spec/{name}.py").read_text())) == []
 
 
-SHOWN = [file for folder in FOLDERS for end in ("jinja", "html", "js", "css") for file in sorted((ROOT / folder).rglob(f"*.{end}"))]
+COMPUTED = ("leakage/ui/components/attack/", "leakage/ui/components/own/own_choices.js")  # a browser's own attacks, which have no catalog
+SHOWN = [
+    file
+    for folder in FOLDERS
+    for end in ("jinja", "html", "js", "css")
+    for file in sorted((ROOT / folder).rglob(f"*.{end}"))
+    if not file.relative_to(ROOT).as_posix().startswith(COMPUTED)
+]
 
 
 def ids_in(text: str) -> list[str]:
