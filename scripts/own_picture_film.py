@@ -1,6 +1,6 @@
 """Film a picture of the gallery coming back at the front door as docs/own-picture.gif, from a running dashboard.
 
-LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python -m scripts.own_picture_film http://127.0.0.1:8501
+LEAKAGE_BROWSER=$(bash scripts/browser.sh) .venv/bin/python scripts/own_picture_film.py http://127.0.0.1:8501
 """
 
 import os
@@ -11,11 +11,9 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-
-from leakage.data.images import read
+from skimage import data  # type: ignore[import-untyped]
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "own-picture.gif"
-PICTURE = "rocket"  # an object: no person has to be asked
 WIDTH = 640  # pixels of the film
 BETWEEN, LAST = 120, 3000  # milliseconds of a frame, and of the last one
 
@@ -24,9 +22,9 @@ def choose_own_picture(page: Page) -> None:
     """Open the place for the visitor's own picture, and choose a picture of the gallery there."""
     page.get_by_role("button", name="Try your own picture").click(timeout=60_000)
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{PICTURE}.png"
-        Image.fromarray(read("gallery", PICTURE, 256, 3)).save(file)
-        page.locator(".gle-own input[type=file]").set_input_files(file)
+        file = Path(folder) / "picture.png"
+        Image.fromarray(data.rocket()).save(file)  # an object: no person has to be asked
+        page.locator(".gle-own-picture input[type=file]").set_input_files(file)
         page.locator(".gle-own-preview canvas").wait_for()
 
 

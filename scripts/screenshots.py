@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlencode, urljoin
 
+from own_picture_film import choose_own_picture
 from PIL import Image
 from playwright.sync_api import Browser, Page, TimeoutError, sync_playwright
-
-from scripts.own_picture_film import choose_own_picture
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -120,7 +119,7 @@ def attack_own_picture(page: Page) -> None:
     choose_own_picture(page)
     page.add_style_tag(content="header { display: none !important; }")  # it would lie over the picture
     for protection in ("none", "noise"):
-        page.locator(".gle-own select").first.select_option(protection)
+        page.locator(".gle-own-picture select").first.select_option(protection)
         page.locator(".gle-own-start").click()
         page.locator(".gle-own-run").first.and_(page.locator("[data-word]")).wait_for(timeout=60_000)
 
@@ -189,7 +188,7 @@ def recorded_shots() -> Iterator[Shot]:
     for width in (1280, 400):
         yield Shot(f"door-{width}-light", "/", wait_for_question, width, 720)
         yield Shot(f"door-{width}-dark", "/", open_door, width, 720, "dark")
-    yield from in_both_schemes("own-picture", "/", attack_own_picture, {1440: 1600, 400: 3000}, part=".gle-own")
+    yield from in_both_schemes("own-picture", "/", attack_own_picture, {1440: 1600, 400: 3000}, part=".gle-own-picture")
     yield from in_both_schemes("compare", "/compare", wait_until_finished, {1440: 1180, 400: 2400})
     yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
     for name, cut in (("architecture-resnet18", ""), ("architecture-resnet18-skip-cut", " cut")):

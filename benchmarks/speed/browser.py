@@ -102,9 +102,9 @@ def seconds_to_picture(page: Page, address: str, picture: Path) -> float:
     """Measure the seconds from the choice of a picture at the door to a guess with GOAL dB, by the page's own words."""
     page.goto(address)
     page.get_by_role("button", name="Try your own picture").click()
-    page.locator(".gle-own").wait_for()
+    page.locator(".gle-own-picture").wait_for()
     began = time.perf_counter()
-    page.locator(".gle-own input[type=file]").set_input_files(picture)
+    page.locator(".gle-own-picture input[type=file]").set_input_files(picture)
     page.get_by_role("button", name="Attack it").click()
     page.wait_for_function(
         "(goal) => parseFloat(document.querySelector('.gle-own-big')?.textContent) >= goal", arg=GOAL, timeout=TIMEOUT, polling=20
@@ -124,7 +124,7 @@ def measure(browser_path: str) -> dict[str, Any]:
         page.set_default_timeout(TIMEOUT)
         page.goto(address)
         page.get_by_role("button", name="Try your own picture").click()
-        page.locator(".gle-own").wait_for()
+        page.locator(".gle-own-picture").wait_for()
         found["browser"] = browser.version
         for attack, batch in CASES:
             runs: dict[str, list[float]] = {"page": [], "formula": [], "autograd": []}

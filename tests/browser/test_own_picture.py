@@ -55,7 +55,7 @@ def watched(context: BrowserContext) -> tuple[Page, list[str], list[str]]:
 
 def attack(page: Page, file: Path) -> float:
     """Choose a file, attack it, wait for the end, and return the closeness in dB."""
-    page.locator(".gle-own input[type=file]").set_input_files(file)
+    page.locator(".gle-own-picture input[type=file]").set_input_files(file)
     expect(page.locator(".gle-own-preview")).to_contain_text("It never left this device")
     page.get_by_role("button", name="Attack it").click()
     run = page.locator(".gle-own-run").first
@@ -87,7 +87,7 @@ def test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_no
     context.set_offline(True)
     page, wrong, asked = watched(context)
     page.goto((folder / "index.html").as_uri())
-    assert not page.locator(".gle-own").count()
+    assert not page.locator(".gle-own-picture").count()
     before = len(asked)
     page.get_by_role("button", name="Try your own picture").click()
     closeness = attack(page, photograph)
@@ -112,7 +112,7 @@ def test_a_second_run_stands_beside_the_first_with_a_protection_and_a_run_can_be
     page, wrong, _ = watched(context)
     page.goto((folder / "index.html").as_uri())
     page.get_by_role("button", name="Try your own picture").click()
-    page.locator(".gle-own input[type=file]").set_input_files(photograph)
+    page.locator(".gle-own-picture input[type=file]").set_input_files(photograph)
     page.get_by_role("button", name="Attack it").click()
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".gle-own-run").first).to_contain_text("Stopped at step")
@@ -148,7 +148,7 @@ def test_a_file_that_is_no_picture_gets_a_sentence(
         Image.new("RGB", (1, 1)).save(file)
     else:
         file.write_bytes(data)
-    page.locator(".gle-own input[type=file]").set_input_files(file)
+    page.locator(".gle-own-picture input[type=file]").set_input_files(file)
     expect(page.get_by_role("alert")).to_contain_text(words)
     expect(page.get_by_role("button", name="Attack it")).to_be_hidden()
 
@@ -176,7 +176,7 @@ def test_unusual_pictures_are_read_as_a_person_would_expect(context: BrowserCont
         tall.save(file)
     page.goto((folder / "index.html").as_uri())
     page.get_by_role("button", name="Try your own picture").click()
-    page.locator(".gle-own input[type=file]").set_input_files(file)
+    page.locator(".gle-own-picture input[type=file]").set_input_files(file)
     expect(page.locator(".gle-own-preview canvas")).to_be_visible()
     seen = preview(page)
     assert np.abs(seen[:, :14] - 1).max() < 0.1
@@ -195,7 +195,7 @@ def test_the_running_server_lets_the_page_compute_under_its_own_policy(
     else:
         page.goto(site)
         page.get_by_role("button", name="Try your own picture").click(timeout=LONG)
-    expect(page.locator(".gle-own")).to_be_visible()
+    expect(page.locator(".gle-own-picture")).to_be_visible()
     asked.clear()
     assert attack(page, photograph) > 40
     theirs = [address for address in asked if not address.startswith(INSIDE)]  # the Lab goes on to load its own parts
@@ -211,7 +211,7 @@ def test_a_beat_hands_its_choice_over_and_says_where_a_page_cannot_compute_it(co
     grid = page.locator(".gle-whatif")
     grid.locator(".gle-value", has_text=re.compile("^0.03$")).click()
     page.get_by_role("button", name="Compute it here, with your own picture").click()
-    expect(page.locator(".gle-own")).to_be_visible()
+    expect(page.locator(".gle-own-picture")).to_be_visible()
     expect(page.locator(".gle-own-field output")).to_have_text("0.03")
     grid.locator(".gle-value", has_text="16 rounds, averaged").click()
     expect(grid).to_contain_text("A page cannot compute these settings with your own picture; the Lab can.")
