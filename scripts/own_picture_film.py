@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
-from skimage import data  # type: ignore[import-untyped]
+from skimage import data
 
 FILE = Path(__file__).resolve().parent.parent / "docs" / "own-picture.gif"
 WIDTH = 640  # pixels of the film

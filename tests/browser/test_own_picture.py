@@ -214,4 +214,7 @@ def test_a_beat_hands_its_choice_over_and_says_where_a_page_cannot_compute_it(co
     expect(page.locator(".gle-own-picture")).to_be_visible()
     expect(page.locator(".gle-own-field output")).to_have_text("0.03")
     grid.locator(".gle-value", has_text="16 rounds, averaged").click()
+    page.get_by_role("button", name="Compute it here, with your own picture").click()
+    expect(page.get_by_label("Protection", exact=True)).to_have_value("averaged")
+    walk(page, f"{site}/learn#05-local-steps", 5)
     expect(grid).to_contain_text("A page cannot compute these settings with your own picture; the Lab can.")

@@ -53,6 +53,10 @@ SHOWN_BY = {
         "tests/runs/test_update_sets.py::test_delete_all_deletes_files_that_no_run_has_used",
         "tests/runs/test_update_sets.py::test_by_age_files_go_as_uploads_do",
     ],
+    "own pictures in a page": [
+        "tests/browser/test_own_picture.py::test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_nothing_is_asked_for",
+        "tests/browser/test_own_picture.py::test_the_running_server_lets_the_page_compute_under_its_own_policy",
+    ],
     "files": [
         "tests/runs/test_private_home.py::test_after_a_run_nobody_else_can_read_store_logs_or_catalog",
         "tests/runs/test_owners.py::test_an_owner_is_the_sha256_of_the_cookie",
