@@ -99,7 +99,7 @@ export class RunCard {
    */
   showEnd({ step, seconds, labelsRight }) {
     const { labels } = this;
-    const took = tell('took', { step: whole(step), seconds: fixed(seconds, 1) });
+    const took = tell('took', { step: whole(step), unit: step === 1 ? 'step' : 'steps', seconds: fixed(seconds, 1) });
     this.rest(tell('ended', { took }));
     if (labels.length === 1) this.note(tell('label', { read: labels.join(', '), right: tell(labelsRight ? 'right' : 'wrong') }));
   }
