@@ -118,7 +118,7 @@ test('a second run stands beside the first, which it stops; a third takes the pl
     cards().map((card) => card.getAttribute('aria-label')),
     ['iDLG · LeNet · Seed 3', 'iDLG · LeNet · Seed 2'],
   );
-  assert.equal(said('.gle-own-now', cards()[1]), 'finished after 1 steps in 2.5 s');
+  assert.equal(said('.gle-own-now', cards()[1]), 'finished after 1 step in 2.5 s');
   assert.equal(third.ended, false);
 });
 
