@@ -156,7 +156,11 @@ test('whoever has been here sees a line, the stories behind a fold, and nothing 
     [...host.querySelectorAll('nav > a')].map(({ textContent }) => textContent),
     ['Learn', 'Teach with this'],
   );
-  assert.deepEqual(page.open, NOTHING);
+  assert.deepEqual(
+    [...host.querySelectorAll('nav > button')].map(({ textContent }) => textContent),
+    ['Try your own picture'],
+  );
+  assert.deepEqual(page.open, { ...NOTHING, listeners: ['click'] }); // on that button
 });
 
 test('where there is nothing to try, no button says so', async (t) => {

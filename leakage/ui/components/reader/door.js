@@ -99,10 +99,9 @@ export class Door {
       linkTo('gle-door-teach', links.teach, say('doorTeach')),
     );
     opening.root.append(actions);
-    const own = this.ownPlace ? [this.ownPlace.root] : [];
     const below = element('section', 'gle-door-below');
     below.append(element('h2', '', say('stories')), element('p', 'gle-door-covered', say('doorCovered')), this.stories());
-    return [element('h1', '', say('doorQuestion')), opening.root, ...own, below];
+    return [element('h1', '', say('doorQuestion')), opening.root, ...this.place(), below];
   }
 
   /** The button for the visitor's own picture. */
@@ -120,6 +119,11 @@ export class Door {
     return [button];
   }
 
+  /** Where the visitor's own picture is attacked. */
+  place() {
+    return this.ownPlace ? [this.ownPlace.root] : [];
+  }
+
   stories() {
     return storyList(this.data.stories, this.data.needs_program ? ` (${say('needsProgram')})` : '');
   }
@@ -132,13 +136,14 @@ export class Door {
     const line = element('nav', 'gle-door-line');
     line.setAttribute('aria-label', say('learn'));
     if (links.learn) line.append(linkTo('', links.learn, say('learn')));
-    line.append(more, linkTo('gle-door-teach', links.teach, say('doorTeach')));
-    return [element('h1', '', say('doorQuestion')), line];
+    line.append(more, ...this.own(), linkTo('gle-door-teach', links.teach, say('doorTeach')));
+    return [element('h1', '', say('doorQuestion')), line, ...this.place()];
   }
 
   destroy() {
     document.documentElement.classList.remove(COVERED);
     this.opening?.destroy();
     this.ownPlace?.destroy();
+    this.host.replaceChildren();
   }
 }
