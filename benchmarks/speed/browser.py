@@ -42,8 +42,8 @@ PLAY = """
 """
 
 
-def spent() -> float:
-    """Return the processor seconds of all processes below this one: those of the browser that was started here."""
+def processes() -> dict[int, float]:
+    """Return the processor seconds of each process below this one, by its number: those of the browser that was started here."""
     stats = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -55,7 +55,26 @@ def spent() -> float:
     while more:
         more = {pid for pid, (parent, _) in stats.items() if parent in more} - below
         below |= more
-    return sum(stats[pid][1] for pid in below - {os.getpid()} if pid in stats) / os.sysconf("SC_CLK_TCK")
+    return {pid: stats[pid][1] / os.sysconf("SC_CLK_TCK") for pid in below - {os.getpid()} if pid in stats}
+
+
+def spent() -> float:
+    """Return the processor seconds of the browser's processes together."""
+    return sum(processes().values())
+
+
+def renderer_memory() -> float:
+    """Return the memory of the largest renderer of the browser in MB: its own pages, and its share of those that processes share (PSS)."""
+    largest = 0.0
+    for pid in processes():
+        try:
+            if "--type=renderer" not in Path(f"/proc/{pid}/cmdline").read_text():
+                continue
+            (line,) = (line for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:"))
+        except (OSError, ValueError):
+            continue  # it has just ended
+        largest = max(largest, int(line.split()[1]) / 1000)
+    return largest
 
 
 def experiment(attack: str, batch: int) -> Experiment:
@@ -112,6 +131,15 @@ def seconds_to_picture(page: Page, address: str, picture: Path) -> float:
     return time.perf_counter() - began
 
 
+def memory_of_attack(page: Page) -> float:
+    """Wait for the end of the attack that runs in a page, and return the largest memory of its renderer meanwhile, in MB."""
+    largest = 0.0
+    while not page.locator(".gle-own-run[data-word]").count():
+        largest = max(largest, renderer_memory())
+        page.wait_for_timeout(100)
+    return largest
+
+
 def measure(browser_path: str) -> dict[str, Any]:
     """Measure everything, and return it as the command saves it."""
     found: dict[str, Any] = {"cases": [], "to_picture_s": []}
@@ -138,7 +166,9 @@ def measure(browser_path: str) -> dict[str, Any]:
         Image.fromarray(read("gallery", "chelsea", 256, 3)).save(picture)
         for _ in range(ROUNDS):
             fresh = browser.new_context()
-            found["to_picture_s"].append(seconds_to_picture(fresh.new_page(), address, picture))
+            door = fresh.new_page()
+            found["to_picture_s"].append(seconds_to_picture(door, address, picture))
+            found["renderer_mb"] = max(found.get("renderer_mb", 0.0), memory_of_attack(door))
             fresh.close()
         browser.close()
     return found
@@ -156,6 +186,7 @@ def report(found: dict[str, Any]) -> None:
     table(heads, rows)
     times = sorted(found["to_picture_s"])
     say(f"From the choice of a picture to {GOAL:.0f} dB: median {statistics.median(times):.1f} s, worst {times[-1]:.1f} s (below 5 asked)")
+    say(f"Memory of the renderer at most {found['renderer_mb']:.0f} MB (below 150 asked)")
 
 
 if __name__ == "__main__":
