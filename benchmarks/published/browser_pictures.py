@@ -1,4 +1,4 @@
-"""iDLG by the browser's code on sixteen pictures, one start each: eight of the gallery, two photographs, six screenshots of this program."""
+"""iDLG by the browser's code on sixteen pictures, one start each: eight of the gallery, two photographs, six screenshots."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ sys.path[:0] = [str(folder) for folder in Path(__file__).resolve().parents[1:3]]
 import numpy as np
 from _table import save, say, table
 from PIL import Image
-from sklearn.datasets import load_sample_images  # type: ignore[import-untyped]
+from sklearn.datasets import load_sample_images
 
 from leakage.data.images import Pixels, gallery, read
 from leakage.frontend.scripts import FOLDER
