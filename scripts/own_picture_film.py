@@ -39,7 +39,7 @@ def film(base: str) -> None:
         run, frames = page.locator(".gle-own-run"), list[Image.Image]()
         run.wait_for()
         while True:
-            over = run.get_attribute("data-word") is not None
+            over = run.get_attribute("data-over") is not None
             with Image.open(BytesIO(run.screenshot())) as taken:
                 frames.append(taken.convert("RGB").resize((WIDTH, round(taken.height * WIDTH / taken.width))))
             if over:

@@ -59,7 +59,7 @@ def processes() -> dict[int, float]:
 
 
 def spent() -> float:
-    """Return the processor seconds of the browser's processes together."""
+    """Return the processor seconds of the browser's processes together, with those of the program that drives it."""
     return sum(processes().values())
 
 

@@ -216,7 +216,8 @@ def _grid(name: str, known: Catalog | None) -> dict[str, Any]:
 
 def _cell(experiment: Experiment, answer: Cell | None, known: Catalog | None) -> dict[str, Any]:
     """Return the data of a choice: its address in the Lab, its settings for the visitor's own picture, and its recorded result."""
-    return {"lab": lab_query(experiment, known), "own": own_settings(experiment, known), "answer": _answer(answer)}
+    own = {"own": own_settings(experiment, known)} if known else {}
+    return {"lab": lab_query(experiment, known), **own, "answer": _answer(answer)}
 
 
 def _answer(cell: Cell | None) -> dict[str, Any] | None:

@@ -96,9 +96,9 @@ def test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_no
     assert np.abs(preview(page) - upright).mean() < 0.03  # upright, its middle; another way of reducing it
     run = page.locator(".gle-own-run")
     expect(run).to_contain_text("recognizable")
-    expect(run).to_contain_text("A grey picture scores")
+    expect(run).to_contain_text("a grey picture has")
     expect(run).to_contain_text("15,826 numbers")
-    expect(run).to_contain_text("Class read from the numbers: 3. It is right.")
+    expect(run).to_contain_text("The attacker read class 3 from the numbers: right.")
     assert [address for address in asked if not address.startswith(INSIDE)] == []
     assert any(address.endswith(".js") for address in asked[before:])  # the script is loaded when it is asked for
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
@@ -117,14 +117,14 @@ def test_a_second_run_stands_beside_the_first_with_a_protection_and_a_run_can_be
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".gle-own-run").first).to_contain_text("Stopped at step")
     page.get_by_label("Protection", exact=True).select_option("noise")
-    page.get_by_label("How much").fill("1000")
+    page.get_by_label("Strength").fill("1000")
     page.get_by_role("button", name="Attack it again").click()
     latest = page.locator(".gle-own-run").first
     expect(latest).to_have_attribute("data-over", "true", timeout=LONG)
     expect(latest).to_contain_text("Noise: 1")
     expect(latest).to_contain_text("not shown by this attack")
     expect(page.locator(".gle-own-run")).to_have_count(2)
-    lab = page.get_by_role("link", name="The Lab has larger and trained networks (needs the program: two commands)")
+    lab = page.get_by_role("link", name="Open these settings in the Lab, which also has larger and trained networks (needs the program: two commands)")
     assert "gaussian_noise.scale=1" in (lab.get_attribute("href") or "")
     assert wrong == []
 

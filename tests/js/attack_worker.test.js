@@ -41,7 +41,7 @@ test('first comes what was sent, then a frame for each step, then the end', () =
   assert.equal(sent.numbers.length, sent.count);
   assert.deepEqual(sent.tensors[0], { name: 'conv1.weight', from: 0, to: 900 });
   const end = frames[frames.length - 1];
-  assert.deepEqual([frames.filter(({ kind }) => kind === 'end').length, end.kind, end.steps], [1, 'end', 300]);
+  assert.deepEqual([frames.filter(({ kind }) => kind === 'end').length, end.kind, end.steps], [1, 'end', 8 * 300]);
   frames.slice(0, 4).forEach(({ kind, step }, i) => assert.deepEqual([kind, step], ['frame', i + 1]));
   assert.ok(end.psnr > 40 && end.labelsRight === 1, `${end.psnr} dB`);
   assert.ok(end.pictures.every((pixel) => pixel >= 0 && pixel <= 1));

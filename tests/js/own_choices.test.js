@@ -124,7 +124,7 @@ test('a title tells attack, network, protection with its amount, attacker and se
   assert.deepEqual(titles, [
     'iDLG · LeNet · Seed 1',
     'iDLG · LeNet · Noise: 0.01 · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · Noise, 16 rounds averaged: 0.01 · Attacker knows the protection · Seed 1',
+    'iDLG · LeNet · Noise, in 16 rounds: 0.01 · Attacker knows the protection · Seed 1',
     'iDLG · LeNet · Pruning: 90 % · Attacker knows the protection · Seed 1',
     'iDLG · LeNet · 8 bits · Attacker knows the protection · Seed 1',
     'iDLG · LeNet · 16 bits · Attacker knows the protection · Seed 1',

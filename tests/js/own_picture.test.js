@@ -18,9 +18,12 @@ test('without a picture there is nothing to start', async (t) => {
 test('a file becomes a preview of what the phone trains on, and the page says that the file never left', async (t) => {
   const { own, one, choose } = openOwn(t);
   await choose(photo);
-  assert.deepEqual(own.picture, TRUTH);
+  assert.deepEqual(own.read?.picture, TRUTH);
   assert.deepEqual(brushOf(one('.gle-own-preview canvas')).pixels.slice(0, 3), PIXELS.slice(0, 3));
-  assert.match(one('.gle-own-preview').textContent ?? '', /in 32 x 32 pixels: this the phone trains on\. It never left this device/);
+  assert.match(
+    one('.gle-own-preview').textContent ?? '',
+    /The phone trains on the middle of your picture, in 32 x 32 pixels\. It never left this device/,
+  );
   assert.equal(one('.gle-own-choose').textContent, 'Another picture');
   assert.equal(one('.gle-own-controls').hidden, false);
 });
@@ -70,7 +73,7 @@ test('another network reads the file again in its size', async (t) => {
   await choose(photo);
   own.use({ network: 'mnist_cnn' });
   await new Promise((done) => void setImmediate(done));
-  assert.equal(own.picture?.length, 28 * 28);
+  assert.equal(own.read?.picture?.length, 28 * 28);
   assert.match(one('.gle-own-preview').textContent ?? '', /in 28 x 28 pixels/);
   assert.match(one('.gle-own-limits').textContent ?? '', /at 28 x 28 pixels/);
   const address = one('.gle-own-limits a').getAttribute('href') ?? '';
@@ -87,7 +90,7 @@ test('a slow file does not replace a later one; a file that cannot be used leave
   slow({ width: 640, height: 480, pixels: PIXELS });
   await page.tick();
   assert.equal(own.file, digit);
-  assert.equal(own.picture?.[0], 0);
+  assert.equal(own.read?.picture?.[0], 0);
   page.serve = () => null;
   await choose(new File(['words'], 'words.txt', { type: 'text/plain' }));
   assert.match(one('.gle-own-problem').textContent ?? '', /^This browser cannot read the file as a picture/);

@@ -20,7 +20,7 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
   await choose(photo);
   const worker = await start();
   assert.equal(cards()[0].getAttribute('aria-label'), 'iDLG · LeNet · Seed 1');
-  assert.equal(said('.gle-own-now'), 'The network is being drawn …');
+  assert.equal(said('.gle-own-now'), 'The network gets its random weights …');
   const [order] = worker.heard;
   assert.deepEqual([order.network, order.attack, order.steps, order.seed], ['lenet', 'idlg', 150, 1]);
   assert.deepEqual(order.pictures, TRUTH);
@@ -31,7 +31,7 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
     [2, 2], // a cell for each entry
   );
   const grey = -10 * Math.log10(TRUTH.reduce((sum, value) => sum + (value - 0.5) ** 2, 0) / TRUTH.length);
-  assert.equal(said('.gle-own-verdict small'), `A grey picture scores ${grey.toFixed(1)} dB.`);
+  assert.equal(said('.gle-own-verdict small'), `close to your picture (more is closer); a grey picture has ${grey.toFixed(1)} dB`);
   worker.say(frame(7, GREY));
   assert.equal(said('.gle-own-big'), `${grey.toFixed(1)} dB`);
   assert.equal(said('.gle-own-now'), 'step 7 of 450 at most, 40 steps a second');
@@ -43,9 +43,9 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
   assert.equal(said('.gle-own-word'), 'recognizable');
   assert.equal(cards()[0].dataset.word, 'recognizable');
   assert.equal(said('.gle-own-now'), 'finished after 190 steps in 2.5 s');
-  assert.match(said('.gle-own-notes'), /Class read from the numbers: 3\. It is right\. /);
-  assert.match(said('.gle-own-notes'), /Among 4 pictures, yours is number 1 by its nearness/);
-  assert.equal(told(), `100.0 dB, recognizable. A grey picture scores ${grey.toFixed(1)} dB.`);
+  assert.match(said('.gle-own-notes'), /The phone calls your picture class 3\. The attacker read class 3 from the numbers: right\. /);
+  assert.match(said('.gle-own-notes'), /Among 4 pictures, yours takes place 1 by its nearness/);
+  assert.equal(told(), `100.0 dB close to your picture (more is closer); a grey picture has ${grey.toFixed(1)} dB. recognizable`);
   assert.deepEqual([worker.ended, own.run?.over], [true, true]);
   assert.equal(one('.gle-own-stop').hidden, true);
 });
@@ -56,7 +56,7 @@ test('a class that was read wrong is said', async (t) => {
   const worker = await start();
   worker.say({ ...SENT, labels: [5] });
   worker.say({ ...frame(3, GREY, 'end'), labelsRight: 0 });
-  assert.match(said('.gle-own-notes'), /Class read from the numbers: 5\. It is wrong\. /);
+  assert.match(said('.gle-own-notes'), /The attacker read class 5 from the numbers: wrong\. /);
   assert.equal(said('.gle-own-word'), 'not shown by this attack');
 });
 
@@ -68,7 +68,7 @@ test('of a sum, the guess nearest to the own picture is shown', async (t) => {
   worker.say({ ...SENT, labels: [3, 4] });
   worker.say(frame(9, Float32Array.of(...GREY, ...TRUTH), 'end'));
   assert.equal(said('.gle-own-big'), '100.0 dB');
-  assert.doesNotMatch(said('.gle-own-notes'), /Class read/);
+  assert.doesNotMatch(said('.gle-own-notes'), /read class/);
 });
 
 test('Stop ends the worker, says at which step, and hears nothing more', async (t) => {
@@ -155,7 +155,10 @@ test('an attack that fails is said in a sentence, and so is a browser without a 
   assert.equal(failing.told(), 'The attack ended with an error: no memory');
   assert.equal(FakeWorker.all[0].ended, true);
   (await failing.start()).onerror?.({ message: '' });
-  assert.equal(failing.said('.gle-own-now'), 'The attack ended with an error: the worker did not start');
+  assert.equal(
+    failing.said('.gle-own-now'),
+    'This browser does not let the page compute in the background (the worker did not start). The lessons play recordings of such attacks.',
+  );
 });
 
 test('a browser that refuses a worker is said', async (t) => {
@@ -179,7 +182,7 @@ test('without a line-up there are decibels and no word', async (t) => {
   worker.say(frame(3, TRUTH, 'end'));
   assert.equal(said('.gle-own-word'), '');
   assert.match(said('.gle-own-notes'), /The pictures for the line-up could not be loaded/);
-  assert.match(told() ?? '', /^100\.0 dB\. A grey picture/);
+  assert.match(told() ?? '', /^100\.0 dB close to your picture/);
 });
 
 test('who asked for less motion sees a picture a second, and the last', async (t) => {

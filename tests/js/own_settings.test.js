@@ -37,7 +37,7 @@ test('each control has a label of its own, also where two forms stand on a page'
   const labels = [form, other].flatMap(({ root }) => [...root.querySelectorAll('label')]);
   assert.deepEqual(
     labels.slice(0, 6).map((label) => label.textContent),
-    ['Protection', 'How much', 'Attacker', 'Network', 'Attack', 'Seed'],
+    ['Protection', 'Strength', 'Attacker', 'Network', 'Attack', 'Seed'],
   );
   assert.equal(new Set(labels.map((label) => label.htmlFor)).size, 12);
   for (const label of labels) assert.equal(label.nextElementSibling?.id, label.htmlFor);
@@ -93,10 +93,10 @@ test('an attack that does not fit a network cannot be chosen, and one that was c
   const open_ = () => [...form.attack.box.options].filter(({ disabled }) => !disabled).map(({ value }) => value);
   assert.deepEqual(open_(), ['idlg', 'dlg', 'inverting_gradients']);
   choose(form.network.box, 'mlp');
-  assert.deepEqual(open_(), ['inverting_gradients', 'linear_layer']);
+  assert.deepEqual(open_(), ['linear_layer', 'inverting_gradients']);
   assert.deepEqual([form.values.attack, form.attack.box.value], ['linear_layer', 'linear_layer']);
   choose(form.network.box, 'lenet');
-  assert.equal(form.values.attack, 'inverting_gradients');
+  assert.equal(form.values.attack, 'idlg');
   choose(form.attack.box, 'dlg');
   choose(form.network.box, 'mnist_cnn');
   assert.equal(form.values.attack, 'dlg'); // it fits

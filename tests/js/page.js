@@ -140,8 +140,8 @@ export class Page {
   picture() {
     const image = this.document.createElement('img');
     let size = { width: 0, height: 0 };
-    const decode = () => {
-      const address = image.getAttribute('src') ?? '';
+    let coming = Promise.resolve();
+    const fetch = (/** @type {string} */ address) => {
       this.asked.push(address);
       return new Promise((ready, failed) => {
         const arrive = (/** @type {Size | null} */ served) => {
@@ -156,8 +156,15 @@ export class Page {
         else arrive(served);
       });
     };
+    const src = (/** @type {string} */ address) => {
+      image.setAttribute('src', address);
+      coming = /** @type {Promise<any>} */ (fetch(address));
+      const fire = (/** @type {string} */ kind) => () => void image.dispatchEvent(new this.window.Event(kind));
+      coming.then(fire('load'), fire('error'));
+    };
     Object.defineProperties(image, {
-      decode: { value: decode },
+      src: { get: () => image.getAttribute('src') ?? '', set: src },
+      decode: { value: () => coming },
       naturalWidth: { get: () => size.width },
       naturalHeight: { get: () => size.height },
     });

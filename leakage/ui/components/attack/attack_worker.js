@@ -4,6 +4,7 @@ import { Kernels } from './kernels.js';
 import { Network } from './network.js';
 import { checked } from './order.js';
 import { PLANS } from './plans.js';
+import { generator } from './random.js';
 import { receive } from './received.js';
 import { Referee } from './referee.js';
 import { attack } from './server.js';
@@ -26,7 +27,7 @@ import { drawWeights } from './weights.js';
  * @typedef {object} FrameMessage
  * @property {'frame' | 'end'} kind
  * @property {number} step over all starts
- * @property {number} steps the most of each start
+ * @property {number} steps the most over all starts
  * @property {number} start from 1
  * @property {number} loss
  * @property {Float32Array} pictures (batch, C, H, W), clamped to [0, 1]
@@ -57,29 +58,30 @@ export function* play(order) {
   const first = new Network(new Kernels(), plan);
   drawWeights(first, plan, seed);
   const { weights, tensors, count } = first;
-  const room = 4 * (PER_PIXEL * pictures.length + PER_WEIGHT * count * (phones + 1));
-  const makeKernels = () => (plain ? new Kernels() : fastestKernels(room));
-  const updates = send(makeKernels(), { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
-  const known = { kernels: makeKernels(), plan, weights, tensors, classes, batch: labels.length, phones };
+  const room = 4 * (PER_PIXEL * pictures.length + PER_WEIGHT * count);
+  const kernels = plain ? new Kernels() : fastestKernels(room);
+  const updates = send(new Kernels(), { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
+  const known = { kernels, plan, weights, tensors, classes, batch: labels.length, phones };
   const received = receive(known, updates, adaptive ? protections : []);
-  const server = attack(received, { ...plannedAttack, seed });
+  const { steps, restarts = 1 } = plannedAttack.options;
+  const server = attack(received, plannedAttack, generator(seed, 'attack'));
   yield {
     kind: 'sent',
     numbers: Float32Array.from(updates[rounds - 1]),
     tensors: tensors.map(({ name, from, to }) => ({ name, from, to })),
     labels: server.labels,
     count,
-    fast: known.kernels.constructor !== Kernels,
+    fast: kernels.constructor !== Kernels,
     grey: referee.grey,
   };
-  yield* frames(server.snapshots, referee, plannedAttack.options.steps);
+  yield* frames(server.snapshots, referee, steps * restarts);
 }
 
 /**
  * A frame for each step of an attack, and at the end the last one once more.
  * @param {Iterable<Snapshot>} snapshots
  * @param {Referee} referee
- * @param {number} steps the most of each start
+ * @param {number} steps the most over all starts
  * @returns {Generator<FrameMessage>}
  */
 function* frames(snapshots, referee, steps) {

@@ -15,7 +15,7 @@
  * @property {Float32Array} [phones]
  * @property {number} [steps]
  *
- * @typedef {{ kind: 'sent' | 'frame' | 'end' | 'failed', [name: string]: any }} Message
+ * @typedef {{ kind: 'sent' | 'frame' | 'end' | 'failed' | 'refused', [name: string]: any }} Message `refused`: the worker did not start
  */
 
 /** The reason for which this browser cannot run a worker. */
@@ -30,6 +30,7 @@ export class AttackRun {
   constructor(makeWorker, order, hear) {
     this.hear = hear;
     this.over = false;
+    this.started = false;
     this.leaving = new AbortController();
     try {
       this.worker = makeWorker();
@@ -37,7 +38,8 @@ export class AttackRun {
       throw new WorkerError(error instanceof Error ? error.message : String(error));
     }
     this.worker.onmessage = ({ data }) => this.take(data);
-    this.worker.onerror = (event) => this.take({ kind: 'failed', message: event.message || 'the worker did not start' });
+    this.worker.onerror = ({ message }) =>
+      this.take({ kind: this.started ? 'failed' : 'refused', message: message || 'the worker did not start' });
     document.addEventListener('visibilitychange', () => this.pause(document.hidden), { signal: this.leaving.signal });
     this.worker.postMessage(order);
     if (document.hidden) this.pause(true);
@@ -46,7 +48,8 @@ export class AttackRun {
   /** @param {Message} message */
   take(message) {
     if (this.over) return;
-    if (message.kind === 'end' || message.kind === 'failed') this.stop();
+    this.started = true;
+    if (message.kind !== 'sent' && message.kind !== 'frame') this.stop();
     this.hear(message);
   }
 

@@ -91,16 +91,17 @@ export class Likeness {
   /**
    * The verdict on a guess.
    * @param {Float32Array} picture (channels, side, side) in [0, 1]
+   * @param {number} [count] guesses among which this is the nearest: of several, luck has more tries
    * @returns {{ word: Word, rank: number | null, size: number }} `rank`: the median of the ranks that count; null where none does
    */
-  judge(picture) {
+  judge(picture, count = 1) {
     const guess = momentsOf(picture, this.size);
     const score = this.scores(guess, this.truth);
     const ranks = this.ranks(guess).filter((_, distance) => this.counts[distance]);
     const firsts = ranks.filter((rank) => rank === 1).length;
     const first = firsts > 0 && 2 * firsts >= ranks.length;
     const above = nearer(score, this.bestOfAll);
-    const evidence = (first && nearer(score, this.best) >= SOME) || above >= CLEAR;
+    const evidence = (first && nearer(score, this.best) >= SOME && (count === 1 || above >= SOME)) || above >= CLEAR;
     const clear = above >= NEAR && shareOfSimilarity(score.alike, this.best.alike) >= CLEAR;
     const word = !evidence ? 'hidden' : clear ? 'recognizable' : first ? 'singled' : 'partly';
     const rank = ranks.length ? ranks.reduce((sum, one) => sum + one, 0) / ranks.length : null;

@@ -28,7 +28,7 @@ import { tell } from './own_phrases.js';
  */
 
 const CLASSES = 10;
-const LABEL = 3; // the class that the phone gives the picture; any class does
+export const LABEL = 3; // the class that the phone gives the picture; any class does
 const ROUNDS = 16; // of the same picture, which the attacker averages
 const BOUND = 1; // the largest norm of a clipped gradient
 const NOISE = { from: 0.0001, to: 1, start: 0.01, logarithmic: true };
@@ -44,11 +44,11 @@ export const NETWORKS = [
 export const ATTACKS = [
   { id: 'idlg', words: 'iDLG', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
   { id: 'dlg', words: 'DLG', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
+  { id: 'linear_layer', words: 'Division (bias attack)', networks: ['mlp'], fields: {} },
   {
     ...{ id: 'inverting_gradients', words: 'Inverting Gradients', networks: ['lenet', 'mnist_cnn', 'mlp'] },
     fields: { steps: 1000, schedule: 'coarse first' },
   },
-  { id: 'linear_layer', words: 'Division (bias attack)', networks: ['mlp'], fields: {} },
 ];
 
 /** @type {Protection[]} */
@@ -60,7 +60,7 @@ export const PROTECTIONS = [
     lab: (scale) => ({ defense: 'gaussian_noise', 'gaussian_noise.scale': scale }),
   },
   {
-    ...{ id: 'averaged', words: `Noise, ${ROUNDS} rounds averaged`, knob: NOISE },
+    ...{ id: 'averaged', words: `Noise, in ${ROUNDS} rounds`, knob: NOISE },
     effect: (scale) => ({ protection: [{ id: 'gaussian_noise', scale }], rounds: ROUNDS }),
     lab: (scale) => ({
       ...{ defense: 'gaussian_noise', 'gaussian_noise.scale': scale, 'fedsgd.rate': '1e-06' },
@@ -115,6 +115,9 @@ export const sizeOf = ({ network }) => pick(NETWORKS, network);
 
 /** Whether somebody can know or ignore the protection: of a sum there is nothing to ignore. @param {Values} values */
 export const hasAttackers = (values) => Boolean(protectionOf(values).effect(1).protection);
+
+/** The phones whose updates are added up. @param {Values} values */
+export const clientsOf = (values) => protectionOf(values).effect(values.amount).clients ?? 1;
 
 /**
  * The settings as the worker reads them.

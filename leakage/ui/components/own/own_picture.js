@@ -5,7 +5,7 @@ import { loadImage } from '../live/pictures.js';
 import { AttackRun, WorkerError, addressOf } from './attack_run.js';
 import { Likeness } from './likeness.js';
 import { tell } from './own_phrases.js';
-import { labQueryOf, orderOf, sizeOf, titleOf } from './own_choices.js';
+import { clientsOf, labQueryOf, orderOf, sizeOf, titleOf } from './own_choices.js';
 import { OwnSettings } from './own_settings.js';
 import { PictureFileError, numbersOf, readPicture } from './picture_file.js';
 import { RunCard, draw, tile } from './run_card.js';
@@ -41,8 +41,8 @@ export class OwnPicture {
     this.card = null;
     /** @type {File | null} */
     this.file = null;
-    /** @type {Float32Array | null} */
-    this.picture = null;
+    /** @type {{ picture: Float32Array, size: { channels: number, side: number } } | null} as the phone trains on it */
+    this.read = null;
     this.chosen = 0; // counts choices, so that a slow file does not replace a later one
     this.settings = new OwnSettings(begin, () => this.follow());
     this.size = sizeOf(this.settings.values);
@@ -91,7 +91,7 @@ export class OwnPicture {
   follow() {
     const { values } = this.settings;
     const size = sizeOf(values);
-    const changed = size.side !== this.size.side || size.channels !== this.size.channels;
+    const changed = !isSame(size, this.size);
     this.size = size;
     this.foot.replaceChildren(tell('limits', { side: size.side }), this.lab(labQueryOf(values), tell('lab')), `. ${tell('same')}`);
     if (changed && this.file) this.take(this.file);
@@ -104,23 +104,25 @@ export class OwnPicture {
   async take(file) {
     if (!file) return;
     const chosen = (this.chosen += 1);
+    const { size } = this;
+    this.start.disabled = true;
     try {
-      const picture = await readPicture(file, this.size);
+      const picture = await readPicture(file, size);
       if (chosen !== this.chosen) return;
       this.file = file;
-      this.picture = picture;
+      this.read = { picture, size };
     } catch (error) {
-      if (!(error instanceof PictureFileError)) throw error;
-      if (chosen === this.chosen) this.refuse(error.message);
+      if (chosen === this.chosen) this.refuse(error instanceof PictureFileError ? error.message : tell('unread', { why: String(error) }));
       return;
     } finally {
+      if (chosen === this.chosen) this.start.disabled = !this.read || !isSame(this.read.size, this.size);
       this.input.value = ''; // the same file may be chosen again
     }
     this.problem.textContent = '';
     this.button.textContent = tell('another');
-    const canvas = tile(tell('private'), this.size);
-    draw(canvas, /** @type {Float32Array} */ (this.picture), this.size);
-    const words = element('p', '', `${tell('cut', { side: this.size.side })} `);
+    const canvas = tile(tell('private'), size);
+    draw(canvas, this.read.picture, size);
+    const words = element('p', '', `${tell('cut', { side: size.side })} `);
     words.append(element('strong', '', tell('privacy')));
     this.preview.replaceChildren(canvas, words);
     /** @type {HTMLElement} */ (this.controls).hidden = false;
@@ -133,11 +135,14 @@ export class OwnPicture {
 
   /** Attack the picture with the settings. */
   async begin() {
-    const { picture, size } = this;
-    if (!picture) return;
+    if (!this.read) return;
+    const { picture, size } = this.read;
     this.card?.halt();
     const values = { ...this.settings.values };
-    const card = new RunCard(titleOf(values), picture, size, { stop: () => this.run?.stop() });
+    const card = new RunCard(titleOf(values), picture, size, {
+      stop: () => this.run?.stop(),
+      tell: (words) => (this.told.textContent = words),
+    });
     this.card = card;
     const earlier = /** @type {HTMLElement[]} */ ([...this.runs.children]);
     earlier.slice(KEPT - 1).forEach((old) => old.remove());
@@ -145,6 +150,10 @@ export class OwnPicture {
     this.start.textContent = tell('again');
     const others = await this.lineup(size);
     if (card.over) return; // stopped, or a later run has taken its place
+    if (others.length < clientsOf(values) - 1) {
+      this.fail(card, tell('noPhones'));
+      return;
+    }
     let shown = -Infinity;
     const pause = prefersCalm() ? CALM : 0;
     try {
@@ -154,6 +163,7 @@ export class OwnPicture {
         (message) => {
           if (message.kind === 'sent') card.showSent(/** @type {any} */ (message));
           else if (message.kind === 'failed') this.fail(card, tell('failed', { why: message.message }));
+          else if (message.kind === 'refused') this.fail(card, tell('noWorker', { why: message.message }));
           else if (message.kind === 'end' || performance.now() - shown >= pause) {
             shown = performance.now();
             card.showFrame(/** @type {any} */ (message));
@@ -183,9 +193,12 @@ export class OwnPicture {
    */
   finish(card, end, others) {
     card.showEnd(end);
-    if (others.length) card.showVerdict(new Likeness(card.picture, others, card.size).judge(card.guessOf(end.pictures)));
+    if (others.length)
+      card.showVerdict(
+        new Likeness(card.picture, others, card.size).judge(card.guessOf(end.pictures), end.pictures.length / card.picture.length),
+      );
     else card.note(tell('noLineup'));
-    this.told.textContent = `${[card.closeness.textContent, card.word.textContent].filter(Boolean).join(', ')}. ${card.grey.textContent}`;
+    this.told.textContent = `${card.closeness.textContent} ${card.grey.textContent}. ${card.word.textContent}`;
   }
 
   /**
@@ -207,6 +220,9 @@ export class OwnPicture {
     this.root.remove();
   }
 }
+
+/** @type {(one: { channels: number, side: number }, other: { channels: number, side: number }) => boolean} */
+const isSame = (one, other) => one.side === other.side && one.channels === other.channels;
 
 /**
  * The pictures of the line-up, which stand side by side in one picture.

@@ -77,7 +77,7 @@ export class OwnSettings {
     });
     if (values.protection !== before) values.amount = protectionOf(values).knob?.start ?? 0;
     const fitting = ATTACKS.filter(({ networks }) => networks.includes(values.network));
-    if (!fitting.some(({ id }) => id === values.attack)) values.attack = fitting[fitting.length - 1].id;
+    if (!fitting.some(({ id }) => id === values.attack)) values.attack = fitting[0].id;
     this.draw();
     this.changed();
   }

@@ -18,17 +18,28 @@ export async function readPicture(file, { side, channels }) {
   try {
     const image = new Image();
     image.src = address;
-    await image.decode().catch(() => Promise.reject(new PictureFileError(refusal(file))));
+    await loaded(image).catch(() => Promise.reject(new PictureFileError(refusal(file))));
     const { naturalWidth: width, naturalHeight: height } = image;
     if (Math.min(width, height) < LEAST)
       throw new PictureFileError(`The picture has ${width} x ${height} pixels. Choose one with at least ${LEAST} on each side.`);
     if (width * height > MOST)
       throw new PictureFileError(`The picture has ${width} x ${height} pixels, more than this page can read. Choose a smaller one.`);
+    await image.decode().catch(() => Promise.reject(new PictureFileError(refusal(file))));
     return numbersOf(reduce(image, width, height, side), channels);
   } finally {
     URL.revokeObjectURL(address);
   }
 }
+
+/**
+ * Wait until the size of a picture is known; its pixels need not be decoded yet.
+ * @param {HTMLImageElement} image
+ */
+const loaded = (image) =>
+  new Promise((ready, failed) => {
+    image.addEventListener('load', ready, { once: true });
+    image.addEventListener('error', failed, { once: true });
+  });
 
 /** @param {Blob & { name?: string }} file */
 function refusal(file) {

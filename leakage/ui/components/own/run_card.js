@@ -3,6 +3,7 @@ import { element } from '../dom.js';
 import { drawStrip } from '../live/strips.js';
 import { decibel, fixed, whole } from '../live/words.js';
 import { decibels, squaredError } from './likeness.js';
+import { LABEL } from './own_choices.js';
 import { tell } from './own_phrases.js';
 
 const CELLS = 64; // of the strip of each tensor
@@ -15,18 +16,20 @@ export class RunCard {
    * @param {string} title
    * @param {Float32Array} picture
    * @param {Size} size
-   * @param {{ stop: () => void }} how
+   * @param {{ stop: () => void, tell: (words: string) => void }} how `tell`: for screen readers
    */
-  constructor(title, picture, size, { stop }) {
+  constructor(title, picture, size, { stop, tell: announce }) {
     this.picture = picture;
     this.size = size;
     this.last = 0;
     this.over = false;
     this.end = stop;
+    this.announce = announce;
     /** @type {number[]} */
     this.labels = [];
     this.root = element('article', 'gle-own-run');
     this.root.setAttribute('aria-label', title);
+    this.root.tabIndex = -1; // takes the focus from Stop, which goes
     this.truth = tile(tell('private'), size);
     this.guess = tile(tell('guess'), size);
     this.strips = element('div', 'gle-own-strips');
@@ -97,11 +100,13 @@ export class RunCard {
    * The end of the attack.
    * @param {{ step: number, seconds: number, labelsRight: number, pictures: Float32Array }} end
    */
-  showEnd({ step, seconds, labelsRight }) {
+  showEnd({ step, seconds, labelsRight, pictures }) {
+    const count = pictures.length / this.picture.length;
+    if (count > 1) this.note(tell('nearest', { n: whole(count) }));
     const { labels } = this;
     const took = tell('took', { step: whole(step), unit: step === 1 ? 'step' : 'steps', seconds: fixed(seconds, 1) });
     this.rest(tell('ended', { took }));
-    if (labels.length === 1) this.note(tell('label', { read: labels.join(', '), right: tell(labelsRight ? 'right' : 'wrong') }));
+    if (labels.length === 1) this.note(tell('label', { own: LABEL, read: labels[0], right: tell(labelsRight ? 'right' : 'wrong') }));
   }
 
   /**
@@ -111,7 +116,10 @@ export class RunCard {
   showVerdict({ word, rank, size }) {
     this.word.textContent = tell(word);
     this.root.dataset.word = word;
-    this.note(rank === null ? tell('noPlace', { size: whole(size) }) : tell('lineup', { rank: whole(rank), size: whole(size) }));
+    this.note(tell(`${word}Means`));
+    this.note(
+      rank === null ? tell('noPlace', { size: whole(size) }) : tell('lineup', { rank: fixed(rank, rank % 1 ? 1 : 0), size: whole(size) }),
+    );
     if (word === 'hidden' && rank === 1) this.note(tell('hardly'));
   }
 
@@ -125,11 +133,13 @@ export class RunCard {
     if (this.over) return;
     this.end();
     this.rest(tell('stopped', { step: whole(this.last) }));
+    this.announce(this.now.textContent ?? '');
   }
 
   /** @param {string} words */
   rest(words) {
     this.over = true;
+    if (document.activeElement === this.stop) this.root.focus({ preventScroll: true });
     this.stop.hidden = true;
     this.now.textContent = words;
     this.root.dataset.over = 'true';

@@ -33,7 +33,10 @@ export class OwnPlace {
       await loading.get(address);
     } catch {
       loading.delete(address);
-      this.root.replaceChildren(element('p', 'gle-note', say('ownFailed')));
+      const note = element('p', 'gle-note', say('ownFailed'));
+      note.setAttribute('role', 'alert');
+      this.root.replaceChildren(note);
+      note.scrollIntoView({ block: 'nearest' });
       return;
     }
     if (this.gone) return;

@@ -138,7 +138,7 @@ export const PHRASES = {
   tryOwn: 'Try your own picture',
   tryOwnHere: 'Compute it here, with your own picture',
   ownCannot: 'A page cannot compute these settings with your own picture; the Lab can.',
-  ownFailed: 'The script for your own picture could not be loaded. Is its server, or its folder, still there?',
+  ownFailed: 'The script for your own picture could not be loaded. Reload the page to try again.',
   doorTeach: 'Teach with this',
   learn: 'Learn',
   stories: 'Twelve stories',

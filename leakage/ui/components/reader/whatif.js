@@ -125,7 +125,7 @@ export class WhatIf {
   /** Offer to compute this choice with the visitor's own picture, where a page can. */
   offerOwn() {
     const { own } = this.grid.cells[cellOf(this.grid.knobs, this.choice)];
-    if (!this.own) return;
+    if (!this.own || own === undefined) return;
     this.here.replaceChildren(own ? button('gle-quiet', say('tryOwnHere'), () => this.own?.open(own)) : say('ownCannot'));
   }
 
