@@ -27,7 +27,7 @@ from leakage.workers import plugin_catalog
 
 STEPS = {"idlg": 60, "inverting_gradients": 1500}
 CASES = [(attack, batch) for attack in STEPS for batch in (1, 2)]
-ROUNDS = 5
+ROUNDS = 3
 GOAL = 20.0  # dB
 TIMEOUT = 120_000  # milliseconds
 PLAY = """
