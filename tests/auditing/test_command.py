@@ -129,7 +129,7 @@ def test_the_assertion_fails_on_lenet() -> None:
         model = LeNet().build((3, 32, 32), 10)
     with pytest.raises(AssertionError, match="Of 1 picture: 1 "):
         assert_not_shown(
-            model, (smooth(1, 3, 32), torch.tensor([3])), minutes=2, protections=False, attacks=[leakage.plugin("idlg", steps=100)]
+            model, (smooth(1, 3, 32), torch.tensor([3])), minutes=2, protections=False, attacks=[leakage.plugin("idlg", steps=100, restarts=2)]
         )
 
 

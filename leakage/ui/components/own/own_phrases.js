@@ -3,8 +3,9 @@
 export const OWN_PHRASES = {
   title: 'Your own picture',
   lead:
-    'In federated learning a phone trains on its pictures and sends only numbers (a gradient). Choose a picture: this page computes the ' +
-    'numbers that a phone would send of it, and then attacks them. The picture stays on this device.',
+    'Some apps learn from your pictures on your phone: the phone keeps the picture, and sends only numbers to a server (federated ' +
+    'learning). Choose a picture. This page computes the numbers that a phone would send, and shows what a server can rebuild from them. ' +
+    'Here the picture and the numbers stay on this device.',
   choose: 'Choose or take a picture',
   another: 'Another picture',
   cut: 'The phone trains on the middle of your picture, in {side} x {side} pixels.',

@@ -147,6 +147,7 @@ export class OwnPicture {
     const earlier = /** @type {HTMLElement[]} */ ([...this.runs.children]);
     earlier.slice(KEPT - 1).forEach((old) => old.remove());
     this.runs.prepend(card.root);
+    card.root.scrollIntoView({ behavior: prefersCalm() ? 'instant' : 'smooth', block: 'nearest' });
     this.start.textContent = tell('again');
     const others = await this.lineup(size);
     if (card.over) return; // stopped, or a later run has taken its place

@@ -110,8 +110,9 @@ export class Door {
     if (!own) return [];
     const needs = needs_program ? ` (${say('needsProgram')})` : '';
     this.ownPlace = new OwnPlace(own, (query, words) => linkTo('', `${links.lab}${query ? `?${query}` : ''}`, `${words}${needs}`));
-    const button = element('button', 'gle-door-own', say('tryOwn'));
+    const button = element('button', 'gle-door-own', `${say('tryOwn')} `);
     button.type = 'button';
+    button.append(element('span', '', say('tryOwnPicture')));
     button.addEventListener('click', () => {
       this.goOn();
       this.ownPlace?.open({});
