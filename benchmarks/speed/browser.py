@@ -27,7 +27,7 @@ from leakage.workers import plugin_catalog
 
 STEPS = {"idlg": 60, "inverting_gradients": 1500}
 CASES = [(attack, batch) for attack in STEPS for batch in (1, 2)]
-ROUNDS = 3
+ROUNDS = 3  # in turn
 GOAL = 20.0  # dB
 TIMEOUT = 120_000  # milliseconds
 PLAY = """
@@ -140,9 +140,9 @@ def memory_of_attack(page: Page) -> float:
     return largest
 
 
-def measure(browser_path: str) -> dict[str, Any]:
+def measure(browser_path: str, rounds: int) -> dict[str, Any]:
     """Measure everything, and return it as the command saves it."""
-    found: dict[str, Any] = {"cases": [], "to_picture_s": []}
+    found: dict[str, Any] = {"rounds": rounds, "cases": [], "to_picture_s": []}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         site = Path(folder) / "site"
         write_site(site, plugin_catalog.describe())
@@ -156,7 +156,7 @@ def measure(browser_path: str) -> dict[str, Any]:
         found["browser"] = browser.version
         for attack, batch in CASES:
             runs: dict[str, list[float]] = {"page": [], "formula": [], "autograd": []}
-            for _ in range(ROUNDS):
+            for _ in range(rounds):
                 runs["page"].append(rate(in_page(page, attack, batch)))
                 for way in ("formula", "autograd"):
                     told = run_like_worker(__file__, "--torch", attack, batch, "--way", way)
@@ -164,7 +164,7 @@ def measure(browser_path: str) -> dict[str, Any]:
             found["cases"].append({"attack": attack, "batch": batch, **{way: statistics.median(rates) for way, rates in runs.items()}})
         picture = Path(folder) / "picture.png"
         Image.fromarray(read("gallery", "chelsea", 256, 3)).save(picture)
-        for _ in range(ROUNDS):
+        for _ in range(max(rounds, 3)):
             fresh = browser.new_context()
             door = fresh.new_page()
             found["to_picture_s"].append(seconds_to_picture(door, address, picture))
@@ -194,11 +194,12 @@ if __name__ == "__main__":
     parser.add_argument("--torch", nargs=2, metavar=("ATTACK", "PICTURES"), help=argparse.SUPPRESS)
     parser.add_argument("--way", choices=["formula", "autograd"], default="formula", help=argparse.SUPPRESS)
     parser.add_argument("--browser", default=os.environ.get("LEAKAGE_BROWSER", "/usr/bin/chromium"))
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     given = parser.parse_args()
     if given.torch:
         os.environ["LEAKAGE_STEP"] = given.way
         say(json.dumps(in_torch(given.torch[0], int(given.torch[1]))))
     else:
-        measured = measure(given.browser)
+        measured = measure(given.browser, given.rounds)
         save("browser", measured)
         report(measured)
