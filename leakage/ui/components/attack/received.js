@@ -57,7 +57,7 @@ export function receive(known, updates, protections) {
 }
 
 /**
- * ||g*||^2 of what the attacker works with.
+ * The squared length of the gradient that the attacker matches, ||g*||^2.
  * @param {Received} received
  */
 export const squaredNorm = ({ update }) => normOf(update) ** 2;

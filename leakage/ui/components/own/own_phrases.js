@@ -42,7 +42,7 @@ export const OWN_PHRASES = {
   unread: 'The picture could not be read ({why}). Choose another one.',
   noPlace: 'No place among {size} pictures counts: a picture that shows nothing comes first too, such as plain grey.',
   recognizable: 'recognizable',
-  recognizableMeans: 'Whoever runs the server can see what is in your picture.',
+  recognizableMeans: 'The people who run the server can see what is in your picture.',
   singled: 'singled out',
   singledMeans: 'The server can tell your picture from other pictures, whatever the eye sees.',
   partly: 'partly',

@@ -86,7 +86,7 @@ export class RunCard {
   }
 
   /**
-   * Of all reconstructed pictures, that which is nearest to the visitor's: of a sum nobody knows which belongs to whom.
+   * The reconstructed picture that is nearest to the visitor's. In a sum the attacker does not know which picture is whose.
    * @param {Float32Array} pictures (B, channels, side, side)
    */
   guessOf(pictures) {
