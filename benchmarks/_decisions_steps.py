@@ -1,4 +1,4 @@
-"""The sections of benchmarks/decisions.py about a search's step: by autograd, by formula, compiled."""
+"""The sections of benchmarks/decisions.py about a search's step: by autograd, by formula, compiled, as a list of calls."""
 
 import os
 import statistics
@@ -13,6 +13,8 @@ from _decisions_engine import ROOT, Fields, Row
 
 from leakage.settings import AUTOGRAD, FORMULA
 
+MANY = 32  # lists of calls that a process may keep
+
 # ---------------------------------------------------------------- 0020: derivatives by formula
 
 STEPPED: tuple[tuple[str, str, Fields, int, int, int], ...] = (  # title, model, its fields, guesses, pictures, steps in a row
@@ -26,31 +28,18 @@ STEPPED: tuple[tuple[str, str, Fields, int, int, int], ...] = (  # title, model,
 
 
 def formula() -> list[Row]:
-    """Measure the milliseconds of a step of Inverting Gradients, processor time of one thread, by autograd and by formula in turn."""
-    import torch
+    """Measure the milliseconds of a step of Inverting Gradients, processor time of one thread, by autograd and by formula in turn.
 
-    from leakage.engine.core import generator
-    from leakage.spec.experiment import Experiment, Part
-    from leakage.workers.adapter import observe, plugin
-
-    torch.set_num_threads(1)
+    Python makes the calls of the formula here.
+    """
+    keep_lists(0)
     rows: list[Row] = []
     for title, model, fields, guesses, pictures, steps in STEPPED:
-        attack = plugin("attack", Part(id="inverting_gradients", fields={"steps": 24_000, "starts": guesses}))
-        x = torch.rand(pictures, 3, 32, 32, generator=torch.Generator().manual_seed(1))
         runs = {}
         for way in (AUTOGRAD, FORMULA):
             os.environ["LEAKAGE_STEP"] = way
-            seen = observe(Experiment(model=Part(id=model, fields=fields)), x, torch.arange(pictures) % 10)
-            assert seen.replay.formula is not None
-            assert seen.replay.formula.exists() == (way == FORMULA)
-            runs[way] = attack.run(seen, generator(1, "attack"))
-            for _ in range(3):
-                next(runs[way])
-        took = in_turn(runs, steps)
-        ratio = statistics.median(slow / fast for slow, fast in zip(took[AUTOGRAD], took[FORMULA], strict=True))
-        times = {f"{way}, ms": statistics.median(took[way]) for way in runs}
-        rows.append({"network": title, "guesses": guesses, "pictures": pictures, **times, "ratio": ratio})
+            runs[way] = begun(model, fields, guesses, pictures)
+        rows.append({"network": title, "guesses": guesses, "pictures": pictures, **in_turn(runs, steps)})
     return rows
 
 
@@ -64,13 +53,7 @@ def compiled() -> list[Row]:
 
     The steps are compiled first, in a new home.
     """
-    import torch
-
-    from leakage.engine.core import generator
-    from leakage.spec.experiment import Experiment, Part
-    from leakage.workers.adapter import observe, plugin
-
-    torch.set_num_threads(1)
+    keep_lists(MANY)
     rows: list[Row] = []
     with TemporaryDirectory() as home:
         os.environ["LEAKAGE_HOME"], took = home, list[float]()
@@ -79,22 +62,67 @@ def compiled() -> list[Row]:
             took.append(time.perf_counter() - start)
             start = time.perf_counter()
         for title, model, guesses, pictures, steps in COMPILED_STEPS:
-            attack = plugin("attack", Part(id="inverting_gradients", fields={"steps": 24_000, "starts": guesses}))
-            x, runs = torch.rand(pictures, 3, 32, 32, generator=torch.Generator().manual_seed(1)), {}
-            for compile, way in (("0", "formula"), ("1", "compiled")):
+            runs = {}
+            for compile, way in (("0", FORMULA), ("1", "compiled")):
                 os.environ["LEAKAGE_COMPILE"] = compile
-                seen = observe(Experiment(model=Part(id=model)), x, torch.arange(pictures) % 10)
-                runs[way] = attack.run(seen, generator(1, "attack"))
-                assert [("derivatives by" in next(runs[way]).note) for _ in range(3)] == [compile == "1"] * 3
-            times = in_turn(runs, steps)
-            ratio = statistics.median(slow / fast for slow, fast in zip(times["formula"], times["compiled"], strict=True))
-            middle = {f"{way}, ms": statistics.median(values) for way, values in times.items()}
-            rows.append({"network": title, "guesses": guesses, "pictures": pictures, **middle, "ratio": ratio})
+                runs[way] = begun(model, {}, guesses, pictures)
+                assert ("derivatives by" in next(runs[way]).note) == (compile == "1")
+            rows.append({"network": title, "guesses": guesses, "pictures": pictures, **in_turn(runs, steps)})
     return [*rows, {"network": "seconds to compile one step", "formula, ms": None, "compiled, ms": 1e3 * statistics.median(took)}]
 
 
-def in_turn(runs: Mapping[str, Iterator[Any]], steps: int) -> dict[str, list[float]]:
-    """Return the milliseconds of a step, processor time, of nine windows of so many steps of each search, the searches in turn."""
+# ---------------------------------------------------------------- 0025: lists of calls
+
+
+def recorded() -> list[Row]:
+    """Measure the milliseconds of a step of Inverting Gradients, processor time of one thread, its calls made by Python and from a list."""
+    os.environ["LEAKAGE_COMPILE"] = "0"
+    rows: list[Row] = []
+    for title, model, guesses, pictures, steps in COMPILED_STEPS:
+        runs = {}
+        for most, way in ((0, "Python"), (MANY, "list")):
+            keep_lists(most)
+            runs[way] = begun(model, {}, guesses, pictures)
+        rows.append({"network": title, "guesses": guesses, "pictures": pictures, **in_turn(runs, steps)})
+    return rows
+
+
+# ---------------------------------------------------------------- common
+
+
+def keep_lists(most: int) -> None:
+    """Forget this process's lists of calls, and let it record at most so many."""
+    from leakage.engine import recorded_step
+
+    recorded_step.MOST = most
+    recorded_step._lists.clear()
+
+
+def begun(model: str, fields: Fields, guesses: int, pictures: int) -> Iterator[Any]:
+    """Return a search of Inverting Gradients in one thread, three steps after its beginning."""
+    import torch
+
+    from leakage.engine.core import generator
+    from leakage.spec.experiment import Experiment, Part
+    from leakage.workers.adapter import observe, plugin
+
+    torch.set_num_threads(1)
+    attack = plugin("attack", Part(id="inverting_gradients", fields={"steps": 24_000, "starts": guesses}))
+    x = torch.rand(pictures, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    seen = observe(Experiment(model=Part(id=model, fields=fields)), x, torch.arange(pictures) % 10)
+    assert seen.replay.formula is not None
+    assert seen.replay.formula.exists() == (os.environ.get("LEAKAGE_STEP") != AUTOGRAD)
+    run: Iterator[Any] = attack.run(seen, generator(1, "attack"))
+    for _ in range(3):
+        next(run)
+    return run
+
+
+def in_turn(runs: Mapping[str, Iterator[Any]], steps: int) -> Row:
+    """Return the milliseconds of a step of two searches, processor time, and the first's as a multiple of the second's.
+
+    Each figure is the median of nine windows of so many steps; the searches take turns.
+    """
     took: dict[str, list[float]] = {way: [] for way in runs}
     for _ in range(9):
         for way, run in runs.items():
@@ -102,7 +130,8 @@ def in_turn(runs: Mapping[str, Iterator[Any]], steps: int) -> dict[str, list[flo
             for _ in range(steps):
                 next(run)
             took[way].append(1e3 * (time.process_time() - start) / steps)
-    return took
+    ratios = [slow / fast for slow, fast in zip(*took.values(), strict=True)]
+    return {**{f"{way}, ms": statistics.median(times) for way, times in took.items()}, "ratio": statistics.median(ratios)}
 
 
-SECTIONS: tuple[Callable[[], list[Row]], ...] = (formula, compiled)
+SECTIONS: tuple[Callable[[], list[Row]], ...] = (formula, compiled, recorded)

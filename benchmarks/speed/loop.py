@@ -30,6 +30,7 @@ from leakage.workers.adapter import plugin, prepare
 from leakage.workers.dispatcher import WORKER
 from leakage.workers.step_compiler import NOTHING_LEFT
 
+WARM = 3  # steps before those that are measured: they load modules
 ROUNDS = 3  # of every measurement that is not beside the peer
 PEER_STARTS = 10  # random first pictures: the PSNR of one differs by 2 dB from that of another
 CASES = {"lenet": 3000, "convnet": 500}  # model -> iterations
@@ -77,11 +78,11 @@ def ours(chosen: Experiment, threads: int, seed: int) -> dict[str, float]:
 
 
 def prepare_warm(chosen: Experiment, threads: int, seed: int) -> tuple[PreparedAttack, Iterator[Snapshot]]:
-    """Return the attack and its snapshots, not yet begun. Three steps have warmed it up, as the peer's do."""
+    """Return the attack and its snapshots, not yet begun. WARM steps have warmed it up, as the peer's do."""
     torch.set_num_threads(threads)
     scene = prepare(chosen, device=torch.device("cpu"))
     attack = plugin("attack", chosen.attack)
-    for _ in islice(attack.run(scene.seen, generator(seed, "warm")), 3):
+    for _ in islice(attack.run(scene.seen, generator(seed, "warm")), WARM):
         pass
     return scene, attack.run(scene.seen, generator(seed, "attack"))
 

@@ -13,6 +13,7 @@ from leakage.engine.core import Observation, Params, Snapshot
 from leakage.engine.devices import device_generator
 from leakage.engine.lanes import MatchedUpdate, join_gradients
 from leakage.engine.matching import box, diverged, median_filter
+from leakage.engine.optimizers import Adam
 from leakage.engine.whole_distance import Distance
 from leakage.spec.words import COMPILED
 
@@ -171,17 +172,18 @@ class Descent:
         The latents are unknowns of the protection, such as its noise, in `seen.knowledge.latents`. All starts share them. They end as the
         last step left them, also if the best pictures are kept.
         """
-        (low, high), latents, unknowns = box(seen), list(seen.knowledge.latents.values()), self.unknowns
+        (low, high), unknowns = box(seen), self.unknowns
+        shared = [(latent, self.latent_step) for latent in seen.knowledge.latents.values()]
         objective = Objective(seen, matched, prior, unknowns, self.floor)
         rng, half, coarse_steps = device_generator(rng, z.device), HalfSize(z.shape), round(self.coarse * self.steps)
         leaf = (half.reduce(z) if coarse_steps else z.clone()).requires_grad_()  # what Adam moves
-        optimiser = self._optimiser(leaf, latents)
+        optimiser = Adam([(leaf, self.step_size), *shared])
         lowest, kept = torch.full((len(z),), math.inf, device=z.device, dtype=z.dtype), z.detach().clone()
         ends, step = self.floor if unknowns and not (prior or unknowns.tv_weight) else None, 0
         for step in range(1, self.steps + 1):
             if coarse_steps and step == coarse_steps + 1:
                 leaf = half.enlarge(leaf.detach()).requires_grad_()
-                optimiser = self._optimiser(leaf, latents)
+                optimiser = Adam([(leaf, self.step_size), *shared])
             z = half.enlarge(leaf.detach()).requires_grad_() if step <= coarse_steps else leaf
             x, match, gradient, more = objective(z)
             if self.keep_best:
@@ -190,12 +192,9 @@ class Descent:
                 lowest = torch.where(better, loss, lowest)
                 kept = torch.where(better.view(-1, *[1] * (z.dim() - 1)), z.detach(), kept)
             yield Moment(step, z.detach(), x, match)
-            leaf.grad = self._search_direction(half.pull_back(gradient) if step <= coarse_steps else gradient, step, rng)
-            for latent, latent_gradient in zip(latents, more, strict=True):
-                latent.grad = latent_gradient.nan_to_num(0, 0, 0).contiguous()  # a diverged start must not spoil the shared latents
-            for group in optimiser.param_groups:
-                group["lr"] = group["first"] * self._step_size_fraction(step)
-            optimiser.step()
+            direction = self._search_direction(half.pull_back(gradient) if step <= coarse_steps else gradient, step, rng)
+            finite = [one.nan_to_num(0, 0, 0).contiguous() for one in more]  # a diverged start must not spoil the shared latents
+            optimiser.step([direction, *finite], self._step_size_fraction(step))
             with torch.no_grad():
                 if unknowns and unknowns.project:
                     leaf.copy_(unknowns.project(leaf))
@@ -209,12 +208,6 @@ class Descent:
         last = kept if self.keep_best else reached
         final = objective.pixels(last)
         yield Moment(step, last, final, matched(final).detach(), ended=True)
-
-    def _optimiser(self, leaf: Tensor, latents: list[Tensor]) -> torch.optim.Adam:
-        """Return Adam for the unknowns `leaf` and the attacker's latents; each group has its first step size as "first"."""
-        groups = [([leaf], self.step_size), *([(latents, self.latent_step)] if latents else [])]
-        described = [{"params": leaves, "lr": size, "first": size} for leaves, size in groups]
-        return torch.optim.Adam(described, fused=leaf.device.type != "mps")
 
     def _search_direction(self, gradient: Tensor, step: int, rng: torch.Generator) -> Tensor:
         """Compute the direction that Adam gets in place of `gradient` (S, ...): jitter is added, then the sign or soft sign is taken.

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from leakage.engine.vjp import vjp
+
 
 @dataclass(frozen=True)
 class HalfSize:
@@ -33,5 +35,5 @@ class HalfSize:
         """Return the derivative by the small pictures, from the derivative by the enlarged pictures (..., H, W)."""
         small = self.reduce(torch.zeros_like(gradient)).requires_grad_()
         with torch.enable_grad():
-            (found,) = torch.autograd.grad(self.enlarge(small), small, gradient)
+            (found,) = vjp([self.enlarge(small)], [small], [gradient])
         return found

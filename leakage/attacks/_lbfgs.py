@@ -12,6 +12,7 @@ from leakage.attacks._examples import example_classes, with_examples
 from leakage.engine.core import Observation, Snapshot
 from leakage.engine.discrepancy import entries_compared, goal_of, left_by_fitting
 from leakage.engine.matching import diverged, nonsmooth_layer, normal_start, squared_distance, to_pixels
+from leakage.engine.optimizers import lbfgs
 
 SOLVED = 1e-4  # a start has succeeded when the distance is below this fraction of ||g*||^2
 FITTED = 0.9  # a start ends when it has fitted known errors in this fraction of its unknowns; an earlier end keeps more of its noise
@@ -149,7 +150,7 @@ def search_once(  # noqa: PLR0913  (where it begins and where it ends)
 
 def minimizer(leaves: list[Tensor], objective: Callable[[], Tensor], line_search: str | None) -> Callable[[], Tensor]:
     """Return a function that moves the leaves by a step of L-BFGS (20 iterations) and returns the objective before that step."""
-    optimiser = torch.optim.LBFGS(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
+    optimiser = lbfgs(leaves, lr=1, max_iter=20, history_size=100, line_search_fn=line_search)
 
     def closure() -> Tensor:
         loss = objective()

@@ -113,6 +113,15 @@ class Gradient:
         repeated = {name: value.expand(len(x), *value.shape) for name, value in weights.items()}
         return self.lanes(repeated, x.unsqueeze(0), y.unsqueeze(0), {})[0]
 
+    def summed(self, weights: Params, x: Tensor, y: Tensor, clients: int) -> Params | None:
+        """Return the sum of the gradients of clients that have equally many of these pictures each; None where it takes a pass for each.
+
+        A formula's loss is a mean over pictures, so that the sum is the gradient for all pictures, times the number of clients.
+        """
+        if len(x) % clients or self._formula.formula_at(weights, x, y) is None:
+            return None
+        return {name: clients * value for name, value in self(weights, x, y, {})[0].items()}
+
     def formula(self, weights: Params, image_shape: tuple[int, int, int]) -> FormulaReplay:
         """Return the formula for guesses at given weights, which all guesses share, and for pictures (C, H, W)."""
         return FormulaAt(self._formula, weights, image_shape)

@@ -33,12 +33,12 @@ class CompilableStep(nn.Module):
         formula: the gradient of the network
         folded: the weights (`Formula.fold`)
         distance: the distance from the update
+        scaled: multiply pixels by their scale even where it is 1; a network then has one program with and without a normalization
     """
 
-    def __init__(self, formula: Formula, folded: Sequence[Affine | None], distance: WholeDistance) -> None:
+    def __init__(self, formula: Formula, folded: Sequence[Affine | None], distance: WholeDistance, *, scaled: bool = True) -> None:
         super().__init__()
-        # Pixels are scaled also where the scale is 1, so that a network has one program with and without a normalization.
-        self.entrance, self.folded, self.distance = replace(formula.entrance, raw=False), folded, distance
+        self.entrance, self.folded, self.distance = replace(formula.entrance, raw=formula.entrance.raw and not scaled), folded, distance
         self.formula = formula
 
     def forward(self, numbers: list[Tensor], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +69,7 @@ class CompilableStep(nn.Module):
         """Return 64 characters that are equal for steps with the same program, on processors and versions of torch of one kind."""
         program = (
             [_described(node) for node in self.formula.nodes],
-            (self.formula.names, self.formula.entrance.shape),
+            (self.formula.names, self.entrance.shape, self.entrance.raw),
             (self.distance.kind, [(name, tuple(shape)) for name, shape in self.distance.shapes.items()]),
             [_tensors(part) for part in self._parts],
             [(tuple(value.shape), tuple(value.stride()), str(value.dtype), value.device.type) for value in (*self.numbers, x, y)],

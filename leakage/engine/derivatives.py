@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from leakage.engine.chain_layer import ChainLayer
 from leakage.engine.core import Params
 from leakage.engine.layer_maps import Columns, Convolution, FullyConnected, Geometry, Map
+from leakage.engine.vjp import vjp
 
 aten = torch.ops.aten
 SMALL = 20_000  # a convolution that reads at most this many numbers (with repetitions) of a guess is faster as a matrix product
@@ -182,7 +183,7 @@ class LinearCall(StepCall):
     def backward(self, d: Tensor) -> Tensor:
         with torch.enable_grad():
             x = d.new_zeros(self.shape, requires_grad=True)
-            return torch.autograd.grad(self.function(x), x, d)[0]
+            return vjp([self.function(x)], [x], [d])[0]
 
     def along(self, r: Tensor) -> Tensor:
         return self.function(r)

@@ -1,6 +1,7 @@
 """What a search may ask of a formula for the gradients of its guesses."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from torch import Tensor
@@ -9,6 +10,18 @@ GradientsAndVjp: TypeAlias = tuple[dict[str, Tensor], Callable[[dict[str, Tensor
 """Gradients g of guesses; v -> the derivative of <v, g> by the guesses."""
 DistanceAndDerivative: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor]]
 """Guesses x (S, B, C, H, W) -> their distances (S,) from the update, and the derivatives of these by x."""
+
+
+@dataclass(frozen=True)
+class ReadyStep:
+    """The distances and derivatives of guesses of one shape, computed without Python.
+
+    compute      guesses (S, B, C, H, W) -> their distances and derivatives
+    is_compiled  True: a compiled program computes them; False: a list of torch calls, with the digits of the formula
+    """
+
+    compute: DistanceAndDerivative
+    is_compiled: bool
 
 
 class FormulaReplay(Protocol):
@@ -25,6 +38,6 @@ class FormulaReplay(Protocol):
         """Return the gradients that `Replay.from_gradients` takes, and their vector-Jacobian product."""
         ...
 
-    def compiled(self, distance: object, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
-        """Return a compiled function for guesses of the shape of x, with `distance` between gradients; None where none is ready."""
+    def ready(self, distance: object, x: Tensor, y: Tensor) -> ReadyStep | None:
+        """Return a step for guesses of the shape of x, with `distance` between gradients; None where `vjp` has to compute each anew."""
         ...

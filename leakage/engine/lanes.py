@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
-from leakage.engine.formula_replay import DistanceAndDerivative
+from leakage.engine.formula_replay import ReadyStep
 from leakage.engine.whole_distance import Distance, WholeDistance, join_distances
 
 
@@ -56,6 +57,8 @@ def _replayed(seen: Observation, gradients: Params) -> Params:
 class MatchedUpdate:
     """The distances of S guesses from the updates that arrived: from one update, or from one update for each guess.
 
+    Model, weights and labels must not change while it is used.
+
     Args:
         seen: the observation, or S observations of one model
         match: the distance from each observation's update
@@ -67,8 +70,8 @@ class MatchedUpdate:
     match: Sequence[Distance]
     labels: Tensor
     replay: Callable[[Tensor], Sequence[Params]]
-    compiled: dict[torch.Size, DistanceAndDerivative | None] = field(default_factory=dict)
-    """By the shape of the guesses, what `compiled_for` returned."""
+    steps: dict[tuple[torch.Size, torch.dtype], ReadyStep | None] = field(default_factory=dict)
+    """By shape and type of the guesses, what `step_for` returned."""
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return the distances (S,) of guesses x (S, B, C, H, W)."""
@@ -87,14 +90,16 @@ class MatchedUpdate:
         """Return what `derivative` returns, by formula; None where autograd has to compute it."""
         if any(observation.replay.from_gradients is None for observation in self.seen):
             return None
-        if compiled := self.compiled_for(x):
-            return compiled(x)
+        if step := self.step_for(x):
+            return step.compute(x)
         formula = self.seen[0].replay.formula
         found = formula.vjp(x, self.labels) if formula else None
         if found is None:
             return None
         gradient, vjp = found
-        if len(self.seen) == 1:
+        if self._joined:
+            distances, v = self._joined.derivative(gradient)
+        elif len(self.seen) == 1:
             distances, v = _distances(self.seen[0], self.match[0], gradient)
         else:
             each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(gradient), strict=True)]
@@ -102,25 +107,33 @@ class MatchedUpdate:
             v = {name: torch.cat([derivatives[name] for _, derivatives in each]) for name in gradient}
         return distances, vjp(v)
 
+    @cached_property
+    def _joined(self) -> WholeDistance | None:
+        """One distance of all gradients of guesses, where these are compared with the updates as they are; None where there is none."""
+        return join_distances(self.match) if all(map(_is_compared_directly, self.seen)) else None
+
     @property
     def is_compiled(self) -> bool:
-        """Whether a compiled function computed the last derivatives."""
-        return any(self.compiled.values())
+        """Whether a compiled program computed the last derivatives."""
+        return any(step is not None and step.is_compiled for step in self.steps.values())
 
-    def compiled_for(self, x: Tensor) -> DistanceAndDerivative | None:
-        """Return the compiled function that computes what `derivative` returns for guesses of the shape of x; None where there is none."""
-        if x.shape not in self.compiled:
-            formula, distance = self.seen[0].replay.formula, join_distances(self.match, len(x))
-            direct = formula is not None and distance is not None and all(map(_is_compared_directly, self.seen))
-            self.compiled[x.shape] = formula.compiled(distance, x, self.labels) if formula and direct else None
-        return self.compiled[x.shape]
+    def step_for(self, x: Tensor) -> ReadyStep | None:
+        """Return the step that computes what `derivative` returns for guesses of the shape of x; None where there is none."""
+        kind, formula = (x.shape, x.dtype), self.seen[0].replay.formula
+        if kind not in self.steps:
+            self.steps[kind] = formula.ready(self._joined, x, self.labels) if formula and self._joined else None
+        return self.steps[kind]
 
 
 def _is_compared_directly(seen: Observation) -> bool:
-    """Return whether the gradients of guesses are compared with the update as they are."""
-    zeros = {name: torch.zeros_like(value).unsqueeze(0) for name, value in seen.received.weights.items()}
-    update = seen.replay.to_gradient(_replayed(seen, zeros))
-    return all(update.get(name) is value for name, value in zeros.items())
+    """Return whether the gradients of guesses are compared with the update as they are, whether they are long or short."""
+
+    def is_kept(size: float) -> bool:
+        gradients = {name: torch.full_like(value, size).unsqueeze(0) for name, value in seen.received.weights.items()}
+        update = seen.replay.to_gradient(_replayed(seen, gradients))
+        return all(update.get(name) is value for name, value in gradients.items())
+
+    return is_kept(0.0) and is_kept(1.0)
 
 
 def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:

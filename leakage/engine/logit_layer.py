@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from leakage.engine.devices import exact_arithmetic
 from leakage.engine.inapplicable import UnreadableLabelsError
 from leakage.engine.observation import Observation, generator
+from leakage.engine.vjp import vjp
 from leakage.spec.words import NO_LABELS
 
 CONTRAST = 0.2  # of dark and of bright pictures
@@ -189,7 +190,7 @@ def _derivatives(logits: Tensor, of: list[Tensor], v: Tensor) -> list[Tensor | N
     followed = [value for value in of if value.requires_grad]
     if not followed or not logits.requires_grad:
         return [None] * len(of)
-    result = iter(torch.autograd.grad(logits, followed, v, retain_graph=True, allow_unused=True))
+    result = iter(vjp([logits], followed, [v], retain_graph=True, allow_unused=True))
     return [next(result) if value.requires_grad else None for value in of]
 
 

@@ -14,11 +14,13 @@ from leakage.engine.core import Params, generator
 from leakage.engine.derivatives import Affine
 from leakage.engine.formula import ByAutograd, Formula, GradientByFormula
 from leakage.engine.formula_reader import NoFormulaError, formula_of
-from leakage.engine.formula_replay import DistanceAndDerivative, GradientsAndVjp
+from leakage.engine.formula_replay import DistanceAndDerivative, GradientsAndVjp, ReadyStep
 from leakage.engine.half_precision import computes_in_half
 from leakage.engine.losses import client_loss
 from leakage.engine.normalise import InputNormalisation
+from leakage.engine.recorded_step import record
 from leakage.engine.stateless import StatelessModel
+from leakage.engine.vjp import vjp
 from leakage.engine.whole_distance import WholeDistance
 
 AGREEMENT = 1e-3  # largest relative error of the formula's derivatives on a random picture, in float32
@@ -55,8 +57,8 @@ class ModelFormula:
             y: labels (B,), or probabilities (B, K).
             by_autograd: (x, y) -> the gradient, where no formula gives it, and for derivatives above the first.
         """
-        formula = self._formula_for(x) if needs_graph(x, y) else None
-        if formula is None or not self._are_constant(weights):
+        formula = self.formula_at(weights, x, y)
+        if formula is None:
             return by_autograd(x, y)
 
         def single(x: Tensor, y: Tensor) -> Params:
@@ -107,20 +109,26 @@ class ModelFormula:
 
         return gradients, vjp
 
-    def compiled(self, weights: Params, distance: WholeDistance, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
-        """Return a compiled function for guesses of the shape of x, if the model's programs have one that computes what `vjp` does.
+    def ready(self, weights: Params, distance: WholeDistance, x: Tensor, y: Tensor) -> ReadyStep | None:
+        """Return a step for guesses of the shape of x: a compiled program if there is one, or a list of calls if they can be recorded.
 
         Args:
-            weights: by parameter.
+            weights: by parameter; they must not change while the step is used.
             distance: the distance of gradients from the received update.
-            x: pictures (S, B, C, H, W), for which the compiled function and the formula are compared.
+            x: pictures (S, B, C, H, W), for which a program and the formula are compared.
             y: labels (S, B), or probabilities (S, B, K).
         """
         formula = self._formula_for(x[0])
         if formula is None or not self._are_constant(weights):
             return None
-        step = CompilableStep(formula, self._fold(formula, weights), distance)
-        x, y = x.contiguous(), y.contiguous()
+        folded = self._fold(formula, weights)
+        if program := self._compiled(CompilableStep(formula, folded, distance.for_each(len(x))), x.contiguous(), y.contiguous()):
+            return ReadyStep(program, is_compiled=True)
+        calls = record(CompilableStep(formula, folded, distance, scaled=False), x, y)
+        return ReadyStep(calls, is_compiled=False) if calls else None
+
+    def _compiled(self, step: CompilableStep, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
+        """Return a compiled program of the step, if there is one that computes the same for the pictures x."""
         program = self._programs(step, x, y) if step.is_compilable else None
         if program is None:
             return None
@@ -129,6 +137,10 @@ class ModelFormula:
             pairs = zip(program(numbers, x, y), step(numbers, x, y), strict=True)
             same = all(_agree(found, wanted) for found, wanted in pairs)
         return (lambda x: program(numbers, x.contiguous(), y)) if same else None
+
+    def formula_at(self, weights: Params, x: Tensor, y: Tensor) -> Formula | None:
+        """Return the formula for a gradient to be differentiated by pictures x (B, C, H, W) or labels y; None where there is none."""
+        return self._formula_for(x) if needs_graph(x, y) and self._are_constant(weights) else None
 
     def _are_constant(self, weights: Params) -> bool:
         """Return whether these are all parameters, none of them the result of a computation that is to be differentiated."""
@@ -162,7 +174,7 @@ class ModelFormula:
             y = logits.detach().argmin(1)
             expected = torch.autograd.grad(nn.functional.cross_entropy(logits, y), list(self._parameters.values()), create_graph=True)
             v = [torch.randn(value.shape, generator=generator(0, name)).to(value) for name, value in self._parameters.items()]
-            derivative = torch.autograd.grad(expected, x, v)[0]
+            derivative = vjp(expected, [x], v)[0]
         with torch.no_grad():
             passed = formula(formula.fold(self._parameters), 1, x, y)
             gradient = passed.gradients()
@@ -193,8 +205,8 @@ class FormulaAt:
     def vjp(self, x: Tensor, y: Tensor) -> GradientsAndVjp | None:
         return self.formula.vjp(self.weights, x, y)
 
-    def compiled(self, distance: object, x: Tensor, y: Tensor) -> DistanceAndDerivative | None:
-        return self.formula.compiled(self.weights, distance, x, y) if isinstance(distance, WholeDistance) else None
+    def ready(self, distance: object, x: Tensor, y: Tensor) -> ReadyStep | None:
+        return self.formula.ready(self.weights, distance, x, y) if isinstance(distance, WholeDistance) else None
 
 
 def needs_graph(x: Tensor, y: Tensor) -> bool:

@@ -37,6 +37,10 @@ class WholeDistance:
             goal = weighted / squares.sum().sqrt()
         return WholeDistance(kind, {name: value.shape for name, value in target.items()}, goal, weights)
 
+    def for_each(self, count: int) -> "WholeDistance":
+        """Return this distance with a g* for each of `count` gradients."""
+        return replace(self, goal=self.goal.expand(count, -1).contiguous())
+
     def __call__(self, update: Params) -> Tensor:
         entries = self._entries(update)
         if self.kind == "cosine":
@@ -47,8 +51,8 @@ class WholeDistance:
     def derivative(self, update: Params) -> tuple[Tensor, Params]:
         """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
         distances, derivatives = self._with_derivative(self._entries(update))
-        parts = derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
-        compared = {name: part.view(len(part), *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        count, parts = distances.shape[0], derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
+        compared = {name: part.view(count, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
         derivative = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
         return distances, derivative
 
@@ -76,19 +80,16 @@ class WholeDistance:
         return entries.norm(dim=1) if self.weights is None else self._weighted(entries.square()).sum(1).sqrt()
 
 
-def join_distances(distances: Sequence[Distance], count: int) -> WholeDistance | None:
-    """Return one distance of `count` gradients that has a g* for each; None where there is no such distance.
-
-    Args:
-        distances: the distance of all gradients, or one for each.
-        count: S.
-    """
+def join_distances(distances: Sequence[Distance]) -> WholeDistance | None:
+    """Return one distance of S gradients, given that of all of them or one for each; None where there is no such distance."""
     whole = [one for one in distances if isinstance(one, WholeDistance)]
     if len(whole) < len(distances) or any((one.kind, one.shapes) != (whole[0].kind, whole[0].shapes) for one in whole):
         return None
-    if len(whole) > 1 and any(one.weights is not None for one in whole):
+    if len(whole) == 1:
+        return whole[0]
+    if any(one.weights is not None for one in whole):
         return None
-    return replace(whole[0], goal=torch.stack([one.goal for one in whole]).expand(count, -1).contiguous())
+    return replace(whole[0], goal=torch.stack([one.goal for one in whole]))
 
 
 def flatten(update: Params) -> Tensor:
@@ -98,4 +99,4 @@ def flatten(update: Params) -> Tensor:
 
 def flatten_lanes(update: Params) -> Tensor:
     """Concatenate the entries of each of S updates: name -> (S, ...) becomes (S, P)."""
-    return torch.cat([value.reshape(len(value), -1) for value in update.values()], 1)
+    return torch.cat([value.reshape(value.shape[0], -1) for value in update.values()], 1)

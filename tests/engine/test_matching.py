@@ -226,7 +226,7 @@ def test_joined_distances_give_each_gradient_what_its_own_distance_gives(kind: s
     targets = [{"a": torch.randn((3, 2), generator=rng).double()} for _ in range(2)]
     update = {"a": torch.randn((2, 3, 2), generator=rng).double()}
     each = [distance(kind, target) for target in targets]
-    joined = join_distances(each, 2)
+    joined = join_distances(each)
     assert joined is not None
     distances, derivatives = joined.derivative(update)
     torch.testing.assert_close(joined(update), distances, rtol=1e-12, atol=0)
@@ -235,4 +235,4 @@ def test_joined_distances_give_each_gradient_what_its_own_distance_gives(kind: s
         found, derivative = one.derivative({"a": update["a"][lane : lane + 1]})
         torch.testing.assert_close(distances[lane : lane + 1], found, rtol=1e-12, atol=0)
         torch.testing.assert_close(derivatives["a"][lane : lane + 1], derivative["a"], rtol=1e-12, atol=1e-14)
-    assert join_distances([each[0], distance("largest", targets[1])], 2) is None
+    assert join_distances([each[0], distance("largest", targets[1])]) is None
