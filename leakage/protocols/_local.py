@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from leakage.engine.core import Client, ClientState, Params, Protocol, StepRng, Update, param
+from leakage.engine.vjp import vjp
 from leakage.protocols._optimizers import Momentum
 
 FOLLOWED = 20  # up to this number of steps, intermediate results are kept for the derivative; otherwise they are computed again
@@ -159,5 +160,5 @@ class _Checkpoint(torch.autograd.Function):
             inputs = [value.detach().requires_grad_(need) for value, need in zip(ctx.saved_tensors, needed, strict=True)]
             pairs = [pair for pair in zip(ctx.function(*inputs), grad_outputs, strict=True) if pair[0].requires_grad]  # not a counter
             wanted = [value for value, need in zip(inputs, needed, strict=True) if need]
-            found = iter(torch.autograd.grad([output for output, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
+            found = iter(vjp([output for output, _ in pairs], wanted, [g for _, g in pairs], allow_unused=True))
         return None, *(next(found) if need else None for need in needed)

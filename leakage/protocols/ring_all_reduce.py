@@ -52,6 +52,10 @@ class RingAllReduce(SecureAggregation):
     )
     colluding: bool = flag(False, "A second phone works with the attacker, so that they know what the phone between them added.")
 
+    @property
+    def receives_sum_alone(self) -> bool:
+        return self.clients_before >= self.clients and not self.colluding
+
     def received(self, updates: Sequence[Params]) -> Params:
         """Return what the attacker receives: the sum of all updates, and further sums as `clients_before` and `colluding` say."""
         sums = super().received(updates)

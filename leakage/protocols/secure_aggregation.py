@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from leakage.engine.client import Gradient
 from leakage.engine.core import Client, ClientState, Params, Protocol, Round, StepRng, Update, param
 
 
@@ -31,8 +32,19 @@ class SecureAggregation(Protocol):
     def members(self) -> int:
         return self.clients
 
+    @property
+    def receives_sum_alone(self) -> bool:
+        """Whether the sum of all updates is all that is received."""
+        return True
+
     def merge_clients(self, clients: Sequence[Client]) -> Client:
+        first = clients[0]
+        alike = self.receives_sum_alone and all(client is first for client in clients)
+        gradient = first if alike and isinstance(first, Gradient) else None
+
         def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
+            if gradient and (total := gradient.summed(weights, x, y, self.clients)):
+                return total, state
             updates, carried = list[Params](), ClientState()
             parts = zip(clients, x.tensor_split(self.clients), y.tensor_split(self.clients), strict=True)
             for number, (client, pictures, labels) in enumerate(parts):
