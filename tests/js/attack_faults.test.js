@@ -33,21 +33,21 @@ const FAULTS = [
   {
     name: 'a derivative without its part along g',
     module: 'distances.js',
-    text: 'part * gradient[i] - target[i]',
-    wrong: '-target[i]',
+    text: 'inner / own / length, gradient',
+    wrong: '0, gradient',
     check: 'distances',
   },
   {
-    name: 'a mask that is ignored',
+    name: 'a gap without the received gradient',
     module: 'distances.js',
-    text: 'mask && !mask[i] ? 0 : gradient[i] - target[i]',
-    wrong: 'gradient[i] - target[i]',
+    text: '2, gradient, -2, wanted',
+    wrong: '2, gradient, 0, wanted',
     check: 'distances',
   },
   {
     name: 'a variation across the edge',
     module: 'distances.js',
-    text: 'at + 1 < from + width',
+    text: 'column + 1 < width',
     wrong: 'at + 1 < pictures.length',
     check: 'total variation',
   },
@@ -62,8 +62,8 @@ const FAULTS = [
   {
     name: 'a history with a wrong scale',
     module: 'lbfgs.js',
-    text: 'direction[i] *= this.scale',
-    wrong: 'direction[i] *= 1',
+    text: 'combine(direction, this.scale, direction',
+    wrong: 'combine(direction, 1, direction',
     check: 'iDLG',
   },
   {

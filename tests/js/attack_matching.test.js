@@ -49,7 +49,7 @@ for (const [name, protections] of IMITATIONS)
           return imitationOf(protection, situation) ?? [];
         });
         const known = { kernels, plan, weights, tensors, classes: CLASSES, batch: BATCH, phones };
-        const matching = new Matching({ ...known, update: received, imitations, squaredErrors: 0 }, distance(received));
+        const matching = new Matching({ ...known, update: received, imitations, squaredErrors: 0 }, distance(kernels, received));
         const [x, y] = [numbersOf(BATCH * 30, 3), labelsOf(BATCH, CLASSES, 4)];
         matching.evaluate(x, y);
         matching.differentiate();

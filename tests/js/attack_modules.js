@@ -26,6 +26,7 @@ export async function modulesOf(folder) {
     .../** @type {typeof import('../../leakage/ui/components/attack/received.js')} */ (await load('received')),
     .../** @type {typeof import('../../leakage/ui/components/attack/matching.js')} */ (await load('matching')),
     .../** @type {typeof import('../../leakage/ui/components/attack/lbfgs.js')} */ (await load('lbfgs')),
+    .../** @type {typeof import('../../leakage/ui/components/attack/line_search.js')} */ (await load('line_search')),
     .../** @type {typeof import('../../leakage/ui/components/attack/idlg.js')} */ (await load('idlg')),
     .../** @type {typeof import('../../leakage/ui/components/attack/inverting_gradients.js')} */ (await load('inverting_gradients')),
     .../** @type {typeof import('../../leakage/ui/components/attack/linear_layer.js')} */ (await load('linear_layer')),

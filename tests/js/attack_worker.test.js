@@ -119,12 +119,16 @@ test('an order that does not fit fails with what was wrong, what is expected and
     [{ labels: [1, 2] }, 'labels must be a list of 1, one for each picture, not [1,2]. Give each picture a class.'],
     [
       { pictures: new Float32Array(5) },
-      'pictures must be a Float32Array of 3 x 8 x 8 = 192 numbers a picture, not 5 numbers. Change shape or pictures.',
+      'pictures must be a Float32Array of 3 x 8 x 8 = 192 numbers a picture, not 5 numbers. Change pictures.',
     ],
     [{ pictures: picturesOf(1).fill(255) }, 'pictures must lie in [0, 1]. Divide bytes by 255.'],
-    [{ pictures: picturesOf(9), labels: new Array(9).fill(0) }, 'At most 8 pictures of all phones can be attacked, not 9. Remove some.'],
+    [
+      { pictures: picturesOf(9), labels: new Array(9).fill(0) },
+      'The number of pictures of all phones must lie in [1, 8], not 9. Choose a number in this range.',
+    ],
+    [{ shape: [3, 0, 8] }, 'Each number of shape must lie in [1, 1000], not 0. Choose a number in this range.'],
     [{ attack: 'linear_layer' }, 'linear_layer needs a network whose first layer is fully connected, not "lenet". Choose mlp.'],
-    [{ network: 'mnist_cnn' }, 'mnist_cnn needs pictures of at least 13 x 13 pixels, not 8 x 8. Choose larger ones.'],
+    [{ network: 'mnist_cnn' }, 'A filter of 5 x 5 does not fit in 4 x 4 pixels. Choose larger pictures.'],
     [
       { protection: { id: 'soteria' } },
       'protection must be one of gaussian_noise, pruning, low_precision, clipping, not "soteria". Choose one of them.',

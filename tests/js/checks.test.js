@@ -15,7 +15,7 @@ test('the number of a check, its threshold, and whether it tripped', () => {
   assert.equal(checkWords(A), '4 (threshold 0.5): tripped in round 1');
   assert.equal(checkWords(B), '0.25 (threshold 0.5): did not trip');
   assert.equal(checkWords({ ...A, number: null, round: 3 }), 'infinite (threshold 0.5): tripped in round 3');
-  assert.equal(checkWords({ ...B, number: null }), 'not defined for these pictures');
+  assert.equal(checkWords({ ...B, number: null }), 'not defined here');
 });
 
 test('of several rounds each check shows the first in which it tripped, or that of its largest number', () => {

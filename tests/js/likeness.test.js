@@ -17,12 +17,12 @@ const lineup = others.map(pictureOf);
 
 for (const name of new Set(judged.map((/** @type {{ private: string }} */ one) => one.private))) {
   const likeness = new Likeness(named[name], lineup, SIZE);
-  for (const { private: truth, guess, psnr, ssim, word, rank } of judged) {
+  for (const { private: truth, guess, count, psnr, ssim, word, rank } of judged) {
     if (truth !== name) continue;
-    test(`${guess} as a guess of ${truth}: ${word}`, () => {
+    test(`${guess} as a guess of ${truth}, one of ${count}: ${word}`, () => {
       assert.ok(Math.abs(decibels(named[guess], named[truth]) - psnr) < 1e-6);
       assert.ok(Math.abs(similarity(named[guess], named[truth], SIZE) - ssim) < 1e-6);
-      assert.deepEqual(likeness.judge(named[guess]), { word, rank, size: lineup.length + 1 });
+      assert.deepEqual(likeness.judge(named[guess], count), { word, rank, size: lineup.length + 1 });
     });
   }
 }

@@ -76,6 +76,6 @@ test('a network says where each parameter is, in the order of torch', () => {
 });
 
 test('a filter that is larger than its padded picture is refused', () => {
-  const message = 'A filter of 5 x 5 does not fit in 4 x 9 pixels with a padding of 0.';
+  const message = 'A filter of 5 x 5 does not fit in 4 x 9 pixels. Choose larger pictures.';
   assert.throws(() => new Network(new Kernels(), PLANS.mnist_cnn([1, 4, 9], 10)), { name: 'RangeError', message });
 });

@@ -18,23 +18,30 @@ const ATTACK = fileURLToPath(new URL('../../leakage/ui/components/attack', impor
 
 /** @type {Fault[]} */
 const FAULTS = [
-  { name: 'a wrong sign in the curvature of the sigmoid', module: 'activations.js', text: '(1 - 2 * s)', wrong: '(1 + 2 * s)' },
+  { name: 'a wrong sign in the curvature of the sigmoid', module: 'kernels.js', text: '(1 - 2 * s)', wrong: '(1 + 2 * s)' },
   { name: 'no curvature of tanh', module: 'activations.js', text: 'curvature[i] = -2 * t * first;', wrong: '' },
   { name: 'another factor of LeakyReLU', module: 'activations.js', text: 'NEGATIVE_SLOPE = 0.2', wrong: 'NEGATIVE_SLOPE = 0.02' },
-  { name: 'a stride of 1', module: 'convolution.js', text: 'size, stride, rows, columns };', wrong: 'size, stride: 1, rows, columns };' },
-  { name: 'no padding at the left', module: 'convolution.js', text: 'geometry.width + this.padding;', wrong: 'geometry.width;' },
-  { name: 'the bias of one picture', module: 'convolution.js', text: 'bias[f] += sum', wrong: 'bias[f] = sum' },
+  { name: 'rows with a stride of 1', module: 'planes.js', text: 'places, stride * row, channels', wrong: 'places, row, channels' },
+  { name: 'no padding at the left', module: 'planes.js', text: 'column(first + padding), plane', wrong: 'column(first), plane' },
+  { name: 'columns that are not sorted', module: 'planes.js', text: '(x % stride) * sorted + Math.floor(x / stride)', wrong: 'x' },
+  {
+    name: 'a filter whose columns are mirrored',
+    module: 'planes.js',
+    text: 'line * size + right',
+    wrong: 'line * size + size - 1 - right',
+  },
+  { name: 'the bias of one picture', module: 'bias.js', text: '] += sum', wrong: '] = sum' },
   {
     name: 'a convolution whose bias stands still',
     module: 'convolution.js',
-    text: 'start(tangent, direction.bias)',
-    wrong: 'start(tangent, null)',
+    text: 'startWith(this.output, direction.bias',
+    wrong: 'startWith(this.output, null',
   },
   {
     name: 'a linear layer whose bias stands still',
     module: 'linear.js',
-    text: 'start(tangent, direction.bias)',
-    wrong: 'start(tangent, null)',
+    text: 'startWith(tangent, direction.bias',
+    wrong: 'startWith(tangent, null',
   },
   {
     name: 'a transposed weight',
@@ -50,11 +57,16 @@ const FAULTS = [
   },
   { name: 'half of the second derivative of softmax', module: 'cross_entropy.js', text: '* (tangent[c] - mean)', wrong: '* tangent[c]' },
   { name: 'a wrong sign in the labels', module: 'cross_entropy.js', text: 'mean - tangent[c])', wrong: 'tangent[c] - mean)' },
-  { name: 'no second derivative of activations', module: 'network.js', text: '+ valueGradient[i] * curvature[i] * zTangent[i]', wrong: '' },
+  { name: 'no second derivative of activations', module: 'kernels.js', text: ' + c[i] * d[i] * e[i]', wrong: '' },
   { name: 'weights that stand still in the backward pass', module: 'network.js', text: '[zGradient, direction.weight],', wrong: '' },
   { name: 'a gradient that is added to the last one', module: 'network.js', text: 'this.gradient.fill(0);', wrong: '' },
-  { name: 'patches that overwrite each other', module: 'kernels.js', text: 'picture[to] += patches', wrong: 'picture[to] = patches' },
-  { name: 'a row that is multiplied twice', module: 'kernels.js', text: 'a3 * b[b3 + i]', wrong: 'a2 * b[b2 + i]' },
+  { name: 'planes that overwrite each other', module: 'kernels.js', text: 'out[to + c] += w', wrong: 'out[to + c] = w' },
+  {
+    name: 'the inner products of one picture',
+    module: 'kernels.js',
+    text: 'weight[table[i + 1] + otherTable[k + 1]] +=',
+    wrong: 'weight[table[i + 1] + otherTable[k + 1]] =',
+  },
   { name: 'another padding of LeNet', module: 'plans.js', text: 'padding: 2', wrong: 'padding: 3' },
 ];
 
@@ -92,6 +104,8 @@ function check(modules) {
     ]);
     checkDerivatives(modules, plan, 2, activation);
   }
+  const conv = /** @type {const} */ ({ kind: 'conv', name: 'conv1', filters: 2, size: 2, stride: 2, padding: 0, bias: true });
+  checkDerivatives(modules, { ...planOf([conv]), shape: [1, 2, 17] }, 1, 'a column that no filter meets');
   checkCases(modules);
 }
 

@@ -19,7 +19,7 @@ from leakage.engine.core import Model, Observation, generator
 from leakage.engine.federation import Federation, ThreatModel
 from leakage.engine.label_probes import head
 from leakage.engine.labels import counts, mean_predictions, nearest_counts, recover, sign_free
-from leakage.engine.matching import Smoothness, distance, total_variation
+from leakage.engine.matching import Smoothness, distance
 from leakage.engine.observe import observe, ready
 from leakage.engine.weights import untrained
 from leakage.models.lenet import LeNet
@@ -42,7 +42,7 @@ def compute_cases() -> dict[str, Any]:
         "digests": {text: hashlib.sha256(text.encode()).hexdigest() for text in TEXTS},
         "random": compute_random(),
         "weights": [compute_weights(name) for name in NETWORKS],
-        "distances": [compute_distance(kind, masked) for kind in ("squared", "cosine") for masked in (False, True)],
+        "distances": [compute_distance(kind) for kind in ("squared", "cosine")],
         "variations": [compute_variation(shape) for shape in ((2, 3, 5, 4), (1, 1, 1, 6), (1, 2, 7, 1))],
         "labels": compute_labels(),
         "searches": compute_searches(),
@@ -70,20 +70,18 @@ def compute_weights(name: str) -> dict[str, Any]:
     return {"network": name, "count": len(weights), "first": weights[:4].tolist(), "sha256": hashlib.sha256(weights.numpy()).hexdigest()}
 
 
-def compute_distance(kind: str, masked: bool) -> dict[str, Any]:
+def compute_distance(kind: str) -> dict[str, Any]:
     gradient, target = numbers_of(30, 1).requires_grad_(), numbers_of(30, 2)
-    mask = (numbers_of(30, 3) > 0).double() if masked else None
-    compare = distance(kind, {"w": target}, entry_weights={} if mask is None else {"w": mask})
+    compare = distance(kind, {"w": target})
     value = compare({"w": gradient[None]})[0]
     (derivative,) = torch.autograd.grad(value, gradient)
-    return {"kind": kind, "mask": None if mask is None else mask.tolist(), "value": value.item(), "derivative": derivative.tolist()}
+    return {"kind": kind, "value": value.item(), "derivative": derivative.tolist()}
 
 
 def compute_variation(shape: tuple[int, ...]) -> dict[str, Any]:
-    x = numbers_of(torch.Size(shape).numel(), 4).view(1, *shape).requires_grad_()
-    value = total_variation(x)[0] if min(shape[2:]) > 1 else None  # the mean over no pixels is not a number
-    derivative = Smoothness(0.5).derivative(x.detach())
-    return {"shape": shape, "value": None if value is None else value.item(), "derivative": derivative.flatten().tolist()}
+    x = numbers_of(torch.Size(shape).numel(), 4).view(1, *shape)
+    derivative = Smoothness(0.5).derivative(x)
+    return {"shape": shape, "derivative": derivative.flatten().tolist()}
 
 
 def compute_labels() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from leakage.evaluation.baselines import BLIND, CONTRAST, SCALES, measure, reference
 from leakage.evaluation.lineup import Lineup, best_of_others
 from leakage.evaluation.perceptual import Perceptual
-from leakage.evaluation.verdict import verdict
+from leakage.evaluation.verdict import Reference, verdict
 from leakage.frontend.own_script import LINEUP
 from leakage.spec.words import NOT_SHOWN, PARTLY, RECOGNIZABLE, SINGLED_OUT
 
@@ -58,14 +58,26 @@ def blind_scores(truth: Tensor, lineup: Lineup) -> tuple[dict[str, dict[str, Ten
     return dict(zip(guesses, scored, strict=False)), scored[len(guesses) :]
 
 
-def judged(guess: Tensor, truth: Tensor, others: Tensor) -> dict[str, Any]:
-    """Return PSNR, SSIM, word and rank of a guess (1, C, S, S) of the private picture among others (P, C, S, S)."""
+def judged(guess: Tensor, truth: Tensor, others: Tensor, count: int) -> dict[str, Any]:
+    """Return PSNR, SSIM, word and rank of a guess (1, C, S, S) of the private picture among others (P, C, S, S).
+
+    It is one of `count` guesses in a batch; the rest are grey.
+    """
     lineup = Lineup(others, torch.ones(1, len(others), dtype=torch.bool), torch.full_like(truth, torch.nan), "")
     held = reference(*blind_scores(truth, lineup), best_of_others(truth, lineup, compared=1), lineup.size)
     scores = measure(guess, truth, lineup, OFF)
     rank = float(held.rank(scores))
-    word = WORDS[verdict(scores, held)["word"]]
+    grey = measure(torch.full_like(truth, 0.5), truth, lineup, OFF)
+    batch = {name: torch.cat([scores[name], *[grey[name]] * (count - 1)]) for name in scores}
+    word = WORDS[verdict(batch, repeated(held, count))["each"][0]]
     return {"psnr": float(scores["psnr"]), "ssim": float(scores["ssim"]), "word": word, "rank": None if rank != rank else rank}
+
+
+def repeated(held: Reference, count: int) -> Reference:
+    """Return the reference of a batch of one for a batch of `count` such pictures."""
+    best, others = ({name: score.repeat(count) for name, score in one.items()} for one in (held.best, held.others))
+    names, firsts = ({name: [*words] * count for name, words in one.items()} for one in (held.names, held.firsts))
+    return Reference(held.size, best, names, firsts, others, held.ssim_counts)
 
 
 def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
@@ -80,6 +92,9 @@ def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
     def blurred(picture: Tensor, deviation: float) -> Tensor:
         return torch.from_numpy(gaussian_filter(picture.numpy(), (0, deviation, deviation), mode="nearest"))
 
+    almost = others[0] + 0.2 * (photo - others[0])
+    apart = (almost - others[0]).square().mean().sqrt()
+
     made = {
         "photo": photo,
         "photo with little noise": photo + 0.05 * noise,
@@ -91,6 +106,9 @@ def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
         "another photo": another,
         "one of the line-up": others[0],
         "grey": torch.full_like(photo, 0.5),
+        "almost one of the line-up": almost,
+        "10 % nearer to it than that one": almost + 0.95 * apart * noise,  # by squared error: 1 - 0.95^2
+        "20 % nearer to it than that one": almost + 0.9 * apart * noise,
     }
     return {name: (picture.clamp(0, 1) * 255).round() / 255 for name, picture in made.items()}, [*others]
 
@@ -98,15 +116,21 @@ def pictures() -> tuple[dict[str, Tensor], list[Tensor]]:
 def cases() -> dict[str, Any]:
     """Return the content of the file."""
     named, others = pictures()
-    pairs = [("photo", guess) for guess in named]
+    apart = [guess for guess in named if "nearer" in guess]
+    pairs = [("photo", guess) for guess in named if guess not in apart]
     pairs += [("pale photo", guess) for guess in ("pale photo", "pale photo out of focus", "another photo")]
     pairs += [("grey", guess) for guess in ("grey", "another photo")]
+    every = [(private, guess, 1) for private, guess in pairs]
+    every += [("almost one of the line-up", guess, count) for guess in apart for count in (1, 8)]
     return {
         "pictures": {name: _text(picture) for name, picture in named.items()},
         "others": [_text(picture) for picture in others],
         "judged": [
-            {"private": private, "guess": guess, **judged(named[guess][None], named[private][None], torch.stack(others))}
-            for private, guess in pairs
+            {
+                **{"private": private, "guess": guess, "count": count},
+                **judged(named[guess][None], named[private][None], torch.stack(others), count),
+            }
+            for private, guess, count in every
         ],
     }
 
@@ -127,6 +151,13 @@ def test_the_file_for_the_page_says_what_the_program_says() -> None:
 def test_the_file_is_small_and_has_every_word() -> None:
     assert FILE.stat().st_size < 120_000
     assert {one["word"] for one in json.loads(FILE.read_text())["judged"]} == set(WORDS.values())
+
+
+def test_of_eight_guesses_one_needs_more_evidence_than_a_single_guess() -> None:
+    """Both are nearest to the private picture among the line-up. In a batch a guess must be 15 % nearer than the rest of the line-up."""
+    words = {(one["guess"], one["count"]): one["word"] for one in json.loads(FILE.read_text())["judged"] if "nearer" in one["guess"]}
+    closer, close = "20 % nearer to it than that one", "10 % nearer to it than that one"
+    assert words == {(closer, 1): "singled", (closer, 8): "singled", (close, 1): "singled", (close, 8): "hidden"}
 
 
 if __name__ == "__main__":

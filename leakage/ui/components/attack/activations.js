@@ -1,24 +1,17 @@
 // Activations, entry by entry, with their first and second derivatives.
 
+/** @typedef {import('./kernels.js').Kernels} Kernels */
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 
 /**
  * Fill value, derivative and curvature with f(z), f'(z) and f''(z). A curvature that is always 0 stays as it is.
- * @typedef {(z: Numbers, value: Numbers, derivative: Numbers, curvature: Numbers) => void} Activation
+ * @typedef {(z: Numbers, value: Numbers, derivative: Numbers, curvature: Numbers, kernels: Kernels) => void} Activation
  */
 
 const NEGATIVE_SLOPE = 0.2; // of LeakyReLU, as in leakage/models/_parts.py
 
 /** @type {Activation} */
-function sigmoid(z, value, derivative, curvature) {
-  for (let i = 0; i < z.length; i++) {
-    const s = 1 / (1 + Math.exp(-z[i]));
-    const first = s * (1 - s);
-    value[i] = s;
-    derivative[i] = first;
-    curvature[i] = first * (1 - 2 * s);
-  }
-}
+const sigmoid = (z, value, derivative, curvature, kernels) => kernels.sigmoid(z, value, derivative, curvature);
 
 /** @type {Activation} */
 function tanh(z, value, derivative, curvature) {

@@ -48,9 +48,10 @@ const BETWEEN = 50; // milliseconds between two frames, at least
 /**
  * Plays an attack to its end. Errors are thrown.
  * @param {Order} order
- * @returns {Generator<SentMessage | FrameMessage>}
+ * @param {() => boolean} [due] whether the page wants a frame now; without one a step is neither copied nor scored
+ * @returns {Generator<SentMessage | FrameMessage | null>} null for a step without a frame
  */
-export function* play(order) {
+export function* play(order, due = () => true) {
   const { network, shape, classes, pictures, labels, phones, protections, adaptive, plain, rounds, seed, ...plannedAttack } =
     checked(order);
   const referee = new Referee(pictures, labels);
@@ -60,7 +61,8 @@ export function* play(order) {
   const { weights, tensors, count } = first;
   const room = 4 * (PER_PIXEL * pictures.length + PER_WEIGHT * count);
   const kernels = plain ? new Kernels() : fastestKernels(room);
-  const updates = send(new Kernels(), { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
+  const own = plain ? new Kernels() : fastestKernels(); // the phones', so that the server's memory holds no private picture
+  const updates = send(own, { pictures, labels, phones }, { plan, classes, weights, protections, rounds, seed });
   const known = { kernels, plan, weights, tensors, classes, batch: labels.length, phones };
   const received = receive(known, updates, adaptive ? protections : []);
   const { steps, restarts = 1 } = plannedAttack.options;
@@ -74,29 +76,34 @@ export function* play(order) {
     fast: kernels.constructor !== Kernels,
     grey: referee.grey,
   };
-  yield* frames(server.snapshots, referee, steps * restarts);
+  yield* frames(server.snapshots, referee, steps * restarts, due);
 }
 
 /**
- * A frame for each step of an attack, and at the end the last one once more.
+ * A frame for each step of an attack at which one is due, and at the end one of the last step.
  * @param {Iterable<Snapshot>} snapshots
  * @param {Referee} referee
  * @param {number} steps the most over all starts
- * @returns {Generator<FrameMessage>}
+ * @param {() => boolean} due
+ * @returns {Generator<FrameMessage | null>}
  */
-function* frames(snapshots, referee, steps) {
+function* frames(snapshots, referee, steps, due) {
   let [seconds, began] = [0, performance.now()];
-  /** @type {FrameMessage | null} */
-  let last = null;
-  for (const { step, start, loss, pictures, labels } of snapshots) {
+  /** @type {(kind: FrameMessage['kind'], snapshot: Snapshot) => FrameMessage} */
+  const scored = (kind, { step, start, loss, pictures, labels }) => {
     const clamped = Float32Array.from(pictures, (pixel) => Math.min(1, Math.max(0, pixel || 0))); // NaN becomes 0
-    seconds += (performance.now() - began) / 1000;
     const scores = { psnr: referee.psnr(clamped), labelsRight: referee.labelsRight(labels) };
-    last = { kind: 'frame', step, steps, start, loss, pictures: clamped, ...scores, labels, seconds, rate: seconds && step / seconds };
-    yield last;
+    return { kind, step, steps, start, loss, pictures: clamped, ...scores, labels, seconds, rate: seconds && step / seconds };
+  };
+  /** @type {Snapshot | null} */
+  let last = null;
+  for (const snapshot of snapshots) {
+    seconds += (performance.now() - began) / 1000;
+    last = snapshot;
+    yield due() ? scored('frame', snapshot) : null;
     began = performance.now();
   }
-  if (last) yield { ...last, kind: 'end' };
+  if (last) yield scored('end', last);
 }
 
 /**
@@ -110,7 +117,7 @@ function* frames(snapshots, referee, steps) {
  * @param {Scope} scope
  */
 export function serve(scope) {
-  /** @type {Generator<SentMessage | FrameMessage> | null} */
+  /** @type {Generator<SentMessage | FrameMessage | null> | null} */
   let playing = null;
   let [paused, waiting, told] = [false, false, -Infinity];
 
@@ -127,7 +134,7 @@ export function serve(scope) {
       while (playing && !paused && performance.now() < until) {
         const { done, value } = playing.next();
         if (done) playing = null;
-        else if (value.kind !== 'frame' || performance.now() - told >= BETWEEN) {
+        else if (value) {
           if (value.kind === 'frame') told = performance.now();
           scope.postMessage(value);
         }
@@ -142,7 +149,7 @@ export function serve(scope) {
   scope.onmessage = ({ data }) => {
     if (typeof data === 'object' && data && 'pause' in data) paused = data.pause;
     else {
-      playing = play(data);
+      playing = play(data, () => performance.now() - told >= BETWEEN);
       [paused, told] = [false, -Infinity];
     }
     resume();

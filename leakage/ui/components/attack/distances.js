@@ -1,5 +1,6 @@
-// What gradient matching minimizes: a distance between gradients, and the total variation of pictures, with their gradients.
+// What gradient matching minimizes: a distance between gradients, and the total variation of pictures.
 
+/** @typedef {import('./kernels.js').Kernels} Kernels */
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 
 /**
@@ -8,75 +9,70 @@
  */
 
 /**
- * ||g - g*||^2 over all entries, or over those of a mask (Zhu et al. 2019).
+ * ||g - g*||^2 (Zhu et al. 2019).
+ * @param {Kernels} kernels
  * @param {Numbers} target g*, (n,)
- * @param {ArrayLike<number> | null} [mask] 1 for an entry that counts, 0 for one that does not
  * @returns {Distance}
  */
-export function squaredDistance(target, mask = null) {
+export function squaredDistance(kernels, target) {
+  const wanted = copyOf(kernels, target);
   return (gradient, derivative) => {
-    let sum = 0;
-    for (let i = 0; i < target.length; i++) {
-      const gap = mask && !mask[i] ? 0 : gradient[i] - target[i];
-      sum += gap * gap;
-      derivative[i] = 2 * gap;
-    }
-    return sum;
+    kernels.combine(derivative, 2, gradient, -2, wanted);
+    return kernels.dot(derivative, derivative) / 4;
   };
 }
 
 /**
- * 1 - <g, g*> / (||g|| ||g*||), one cosine over all entries, or over those of a mask (Geiping et al. 2020, equation 4).
+ * 1 - <g, g*> / (||g|| ||g*||), one cosine over all entries (Geiping et al. 2020, equation 4).
+ * @param {Kernels} kernels
  * @param {Numbers} target g*, (n,)
- * @param {ArrayLike<number> | null} [mask] 1 for an entry that counts, 0 for one that does not
  * @returns {Distance}
  */
-export function cosineDistance(target, mask = null) {
-  let wanted = 0;
-  for (let i = 0; i < target.length; i++) if (!mask || mask[i]) wanted += target[i] * target[i];
+export function cosineDistance(kernels, target) {
+  const wanted = copyOf(kernels, target);
+  const squared = kernels.dot(wanted, wanted);
   return (gradient, derivative) => {
-    let [inner, own] = [0, 0];
-    for (let i = 0; i < target.length; i++) {
-      if (mask && !mask[i]) continue;
-      inner += gradient[i] * target[i];
-      own += gradient[i] * gradient[i];
-    }
-    const length = Math.sqrt(own) * Math.sqrt(wanted);
-    const part = inner / own;
-    for (let i = 0; i < target.length; i++) derivative[i] = mask && !mask[i] ? 0 : (part * gradient[i] - target[i]) / length;
+    const [inner, own] = [kernels.dot(gradient, wanted), kernels.dot(gradient, gradient)];
+    const length = Math.sqrt(own) * Math.sqrt(squared);
+    kernels.combine(derivative, inner / own / length, gradient, -1 / length, wanted);
     return 1 - inner / length;
   };
 }
 
+/** @type {(kernels: Kernels, numbers: Numbers) => Numbers} a copy in the memory of these kernels */
+function copyOf(kernels, numbers) {
+  const copy = kernels.array(numbers.length);
+  copy.set(numbers);
+  return copy;
+}
+
 /**
- * The anisotropic total variation, mean |dx| + mean |dy|; adds `weight` times its derivative to `gradient`.
+ * Adds the derivative of the anisotropic total variation, mean |dx| + mean |dy|, times `weight` to `gradient`. Each difference pulls its two
+ * pixels together.
  * @param {Numbers} pictures (B, C, H, W)
  * @param {Numbers} gradient (B, C, H, W)
  * @param {{ weight: number, height: number, width: number }} options
  */
-export function totalVariation(pictures, gradient, { weight, height, width }) {
+export function smooth(pictures, gradient, { weight, height, width }) {
   const planes = pictures.length / (height * width);
-  const across = 1 / Math.max(planes * height * (width - 1), 1);
-  const down = 1 / Math.max(planes * (height - 1) * width, 1);
-  let [sideways, downwards] = [0, 0];
-  /** @type {(at: number, next: number, share: number) => number} */
-  const pull = (at, next, share) => {
-    const gap = pictures[next] - pictures[at];
-    const sign = Math.sign(gap) * weight * share;
-    gradient[next] += sign;
-    gradient[at] -= sign;
-    return Math.abs(gap);
-  };
+  const across = weight / Math.max(planes * height * (width - 1), 1);
+  const down = weight / Math.max(planes * (height - 1) * width, 1);
+  const fromAbove = new Float64Array(width); // the pull of the row above on each pixel
   for (let row = 0; row < planes * height; row++) {
-    const from = row * width;
     const lowest = row % height === height - 1;
-    for (let at = from; at < from + width; at++) {
-      if (at + 1 < from + width) sideways += pull(at, at + 1, across);
-      if (!lowest) downwards += pull(at, at + width, down);
+    let fromLeft = 0;
+    for (let column = 0, at = row * width; column < width; column++, at++) {
+      const toRight = column + 1 < width ? across * signOf(pictures[at + 1] - pictures[at]) : 0;
+      const toBelow = lowest ? 0 : down * signOf(pictures[at + width] - pictures[at]);
+      gradient[at] += fromLeft + fromAbove[column] - toRight - toBelow;
+      fromLeft = toRight;
+      fromAbove[column] = toBelow;
     }
   }
-  return across * sideways + down * downwards;
 }
+
+/** @type {(value: number) => number} Math.sign without a jump */
+const signOf = (value) => Number(value > 0) - Number(value < 0);
 
 /**
  * The distance of the true gradient that is expected where the received one has errors (leakage/engine/discrepancy.py).

@@ -15,9 +15,21 @@ export class Enlargement {
     this.columns = columns;
     this.height = height;
     this.width = width;
-    this.down = axis(rows, height);
-    this.across = axis(columns, width);
     this.count = planes * rows * columns; // numbers of the small pictures
+    this.places = new Uint32Array(4 * height * width); // in a small plane: the four pixels that each enlarged pixel is made of
+    this.shares = new Float64Array(4 * height * width); // of these four
+    const [down, across] = [axis(rows, height), axis(columns, width)];
+    let i = 0;
+    for (const row of down)
+      for (const column of across)
+        for (const [y, part] of [
+          [row.from, 1 - row.share],
+          [row.to, row.share],
+        ]) {
+          this.places.set([y * columns + column.from, y * columns + column.to], i);
+          this.shares.set([part * (1 - column.share), part * column.share], i);
+          i += 2;
+        }
   }
 
   /**
@@ -26,8 +38,11 @@ export class Enlargement {
    * @param {Numbers} pictures filled, (..., height, width)
    */
   enlarge(small, pictures) {
+    const { planes, places, shares } = this;
+    const [count, area] = [this.rows * this.columns, this.height * this.width];
     pictures.fill(0);
-    this.visit((at, pixel, weight) => (pictures[pixel] += weight * small[at]));
+    for (let plane = 0; plane < planes; plane++)
+      for (let i = 0; i < 4 * area; i++) pictures[plane * area + (i >> 2)] += shares[i] * small[plane * count + places[i]];
   }
 
   /**
@@ -36,28 +51,11 @@ export class Enlargement {
    * @param {Numbers} small filled, (..., rows, columns)
    */
   pullBack(gradient, small) {
+    const { planes, places, shares } = this;
+    const [count, area] = [this.rows * this.columns, this.height * this.width];
     small.fill(0);
-    this.visit((at, pixel, weight) => (small[at] += weight * gradient[pixel]));
-  }
-
-  /**
-   * Calls `use` for the four small pixels that each enlarged pixel is made of.
-   * @param {(at: number, pixel: number, weight: number) => void} use
-   */
-  visit(use) {
-    const { planes, height, width, rows, columns, down, across } = this;
-    for (let plane = 0, pixel = 0; plane < planes; plane++)
-      for (let y = 0; y < height; y++) {
-        const row = down[y];
-        const [upper, lower] = [(plane * rows + row.from) * columns, (plane * rows + row.to) * columns];
-        for (let x = 0; x < width; x++, pixel++) {
-          const column = across[x];
-          use(upper + column.from, pixel, (1 - row.share) * (1 - column.share));
-          use(upper + column.to, pixel, (1 - row.share) * column.share);
-          use(lower + column.from, pixel, row.share * (1 - column.share));
-          use(lower + column.to, pixel, row.share * column.share);
-        }
-      }
+    for (let plane = 0; plane < planes; plane++)
+      for (let i = 0; i < 4 * area; i++) small[plane * count + places[i]] += shares[i] * gradient[plane * area + (i >> 2)];
   }
 }
 

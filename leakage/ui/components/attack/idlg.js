@@ -79,7 +79,7 @@ class Unknowns {
    * @param {number} pixels
    */
   constructor(received, labels, pixels) {
-    this.matching = new Matching(received, squaredDistance(received.update));
+    this.matching = new Matching(received, squaredDistance(received.kernels, received.update));
     this.classes = received.classes;
     this.batch = received.batch;
     this.pixels = pixels;

@@ -1,7 +1,7 @@
 // Inverting Gradients: the cosine distance of gradients and the total variation, by Adam on the sign of the gradient (Geiping et al. 2020,
 // equation 4, section 5). The numbers are those of leakage/attacks/inverting_gradients.py and _adam.py.
 import { SignedAdam } from './adam.js';
-import { cosineDistance, expectedDistance, totalVariation } from './distances.js';
+import { cosineDistance, expectedDistance, smooth } from './distances.js';
 import { HalfSize } from './half_size.js';
 import { oneHot } from './label_rules.js';
 import { Matching } from './matching.js';
@@ -35,25 +35,25 @@ export function* invert(received, random, { labels, steps, step_size, tv_weight,
   const z = kernels.array(batch * plan.shape.reduce((product, side) => product * side));
   const gradient = kernels.array(z.length);
   z.set(random.normal(z.length));
-  const [matching, y] = [new Matching(received, cosineDistance(update)), oneHot(labels, classes)];
+  const [matching, y] = [new Matching(received, cosineDistance(kernels, update)), oneHot(labels, classes)];
   const floor = squaredErrors ? expectedDistance('cosine', squaredErrors, squaredNorm(received)) : -Infinity;
   const coarse = schedule === 'coarse first' ? toEven(COARSE * steps) : 0;
   const half = new HalfSize([batch * plan.shape[0], height, width]);
   const [small, smallGradient] = [kernels.array(half.count), kernels.array(half.count)];
   if (coarse) half.reduce(z, small);
-  let adam = new SignedAdam(coarse ? small : z, step_size);
+  let adam = new SignedAdam(kernels, coarse ? small : z, step_size);
   for (let step = 1; step <= steps; step++) {
     if (step <= coarse) half.enlarge(small, z);
     else if (adam.z === small) {
       half.enlarge(small, z);
-      adam = new SignedAdam(z, step_size);
+      adam = new SignedAdam(kernels, z, step_size);
     }
     const loss = matching.evaluate(z, y);
     if (loss >= floor) {
       matching.differentiate();
       gradient.set(matching.pictureGradient);
     } else gradient.fill(0); // the guess fits as well as the true pictures would
-    totalVariation(z, gradient, { weight: tv_weight, height, width });
+    smooth(z, gradient, { weight: tv_weight, height, width });
     yield { step, start: 1, loss, pictures: z, labels };
     if (step <= coarse) half.pullBack(gradient, smallGradient);
     adam.step(step <= coarse ? smallGradient : gradient, 0.1 ** MILESTONES.filter((part) => step > Math.floor(steps / part)).length);

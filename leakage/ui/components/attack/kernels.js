@@ -1,4 +1,4 @@
-// The arithmetic of matrices, patches and vectors in plain JavaScript. simd.js has the same arithmetic as WebAssembly. A matrix is stored
+// The arithmetic of matrices, planes and vectors in plain JavaScript. simd.js has the same arithmetic as WebAssembly. A matrix is stored
 // row by row.
 
 /**
@@ -6,15 +6,28 @@
  */
 
 /**
- * What a convolution reads and writes: a padded picture (channels, height, width), square filters, and an output of rows x columns.
- * @typedef {object} Geometry
- * @property {number} channels of the padded picture
- * @property {number} height of the padded picture, in pixels
- * @property {number} width of the padded picture, in pixels
- * @property {number} size the side of a filter, in pixels
- * @property {number} stride in pixels
- * @property {number} rows of the output
- * @property {number} columns of the output
+ * Where a plane begins in its array, and where its weights begin. The weight of a pair of planes lies at the sum of both.
+ * @typedef {[plane: number, weights: number]} Place
+ */
+
+/**
+ * Planes of rows and columns that lie in an array, each with its place among the weights of a convolution: a filter's output, or all that
+ * one number of a filter meets in a padded picture.
+ * @typedef {[table: Int32Array, count: number, pitch: number, size: number]} Planes
+ *   table   the place of each plane, made by placeTable(); the first plane begins at 0
+ *   count   the number of planes of one picture
+ *   pitch   from one row to the next
+ *   size    from one picture to the next
+ */
+
+/**
+ * The number of pictures, the rows of a plane, its columns (a multiple of eight), and room for the copies that assembly/planes.ts makes.
+ * @typedef {[batch: number, rows: number, columns: number, packed: Numbers]} Block
+ */
+
+/**
+ * Where numbers lie in an array: the first one, and the distance from one plane, row and column to the next.
+ * @typedef {[first: number, plane: number, row: number, column: number]} Grid
  */
 
 /**
@@ -67,41 +80,119 @@ export class Kernels {
   }
 
   /**
-   * Copy every patch of a padded picture into a column, as torch.nn.functional.unfold does.
-   * @param {Numbers} patches (channels * size * size, rows * columns)
-   * @param {Numbers} picture (channels, height, width)
-   * @param {Geometry} geometry
+   * Store the places of planes so that every kernel can read them.
+   * @param {Place[]} places
    */
-  unfold(patches, picture, { channels, height, width, size, stride, rows, columns }) {
-    let to = 0;
-    for (let channel = 0; channel < channels; channel++)
-      for (let down = 0; down < size; down++)
-        for (let right = 0; right < size; right++)
-          for (let row = 0; row < rows; row++) {
-            let from = (channel * height + row * stride + down) * width + right;
-            for (let column = 0; column < columns; column++, from += stride) patches[to++] = picture[from];
-          }
+  placeTable(places) {
+    return Int32Array.from(places.flat());
   }
 
   /**
-   * Add every column to its patch of a padded picture, as torch.nn.functional.fold does. It is the adjoint of unfold.
-   * @param {Numbers} picture (channels, height, width)
-   * @param {Numbers} patches (channels * size * size, rows * columns)
-   * @param {Geometry} geometry
+   * Add sums of planes, each times a weight, to the planes of out.
+   * @param {Numbers} out
+   * @param {Planes} outPlanes
+   * @param {Numbers} source
+   * @param {Planes} sourcePlanes
+   * @param {Numbers} weight one for each pair of planes
+   * @param {Block} block
    */
-  fold(picture, patches, { channels, height, width, size, stride, rows, columns }) {
-    let from = 0;
-    for (let channel = 0; channel < channels; channel++)
-      for (let down = 0; down < size; down++)
-        for (let right = 0; right < size; right++)
-          for (let row = 0; row < rows; row++) {
-            let to = (channel * height + row * stride + down) * width + right;
-            for (let column = 0; column < columns; column++, to += stride) picture[to] += patches[from++];
-          }
+  addCombinations(out, [outTable, outCount, outPitch, outSize], source, [table, count, pitch, size], weight, [batch, rows, columns]) {
+    for (let b = 0; b < batch; b++)
+      for (let i = 0; i < 2 * outCount; i += 2)
+        for (let k = 0; k < 2 * count; k += 2) {
+          const w = weight[outTable[i + 1] + table[k + 1]];
+          let [to, from] = [b * outSize + outTable[i], b * size + table[k]];
+          for (let row = 0; row < rows; row++, to += outPitch, from += pitch)
+            for (let c = 0; c < columns; c++) out[to + c] += w * source[from + c];
+        }
   }
 
   /**
-   * The inner product of two arrays of one length.
+   * Add the inner product of each plane of one array with each plane of another array, over all pictures, to the weight of the pair.
+   * @param {Numbers} weight
+   * @param {Numbers} source
+   * @param {Planes} sourcePlanes
+   * @param {Numbers} other
+   * @param {Planes} otherPlanes
+   * @param {Block} block
+   */
+  addInnerProducts(
+    weight,
+    source,
+    [table, count, pitch, size],
+    other,
+    [otherTable, otherCount, otherPitch, otherSize],
+    [batch, rows, columns],
+  ) {
+    for (let b = 0; b < batch; b++)
+      for (let i = 0; i < 2 * count; i += 2)
+        for (let k = 0; k < 2 * otherCount; k += 2) {
+          let [sum, from, at] = [0, b * size + table[i], b * otherSize + otherTable[k]];
+          for (let row = 0; row < rows; row++, from += pitch, at += otherPitch)
+            for (let c = 0; c < columns; c++) sum += source[from + c] * other[at + c];
+          weight[table[i + 1] + otherTable[k + 1]] += sum;
+        }
+  }
+
+  /**
+   * Copy planes of rows between two arrays. Places and distances are in numbers.
+   * @param {Numbers} out
+   * @param {Grid} to
+   * @param {Numbers} source
+   * @param {Grid} from
+   * @param {[planes: number, rows: number, columns: number]} shape of what is copied
+   */
+  copyRows(out, [outFirst, outPlane, outRow, outColumn], source, [first, plane, row, column], [planes, rows, columns]) {
+    for (let p = 0; p < planes; p++)
+      for (let r = 0; r < rows; r++) {
+        const to = outFirst + p * outPlane + r * outRow;
+        const from = first + p * plane + r * row;
+        for (let c = 0; c < columns; c++) out[to + c * outColumn] = source[from + c * column];
+      }
+  }
+
+  /**
+   * Fill value, derivative and curvature with the sigmoid of z and its first and second derivative, all made by array().
+   * @param {Numbers} z
+   * @param {Numbers} value
+   * @param {Numbers} derivative
+   * @param {Numbers} curvature
+   */
+  sigmoid(z, value, derivative, curvature) {
+    for (let i = 0; i < z.length; i++) {
+      const s = 1 / (1 + Math.exp(-z[i]));
+      const first = s * (1 - s);
+      value[i] = s;
+      derivative[i] = first;
+      curvature[i] = first * (1 - 2 * s);
+    }
+  }
+
+  /**
+   * Fill out with a * b, entry by entry, all made by array() and of one length.
+   * @param {Numbers} out
+   * @param {Numbers} a
+   * @param {Numbers} b
+   */
+  multiply(out, a, b) {
+    for (let i = 0; i < out.length; i++) out[i] = a[i] * b[i];
+  }
+
+  /**
+   * Fill out with a * b + c * d * e, entry by entry, all made by array() and of one length.
+   * @param {Numbers} out
+   * @param {Numbers} a
+   * @param {Numbers} b
+   * @param {Numbers} c
+   * @param {Numbers} d
+   * @param {Numbers} e
+   */
+  productRule(out, a, b, c, d, e) {
+    for (let i = 0; i < out.length; i++) out[i] = a[i] * b[i] + c[i] * d[i] * e[i];
+  }
+
+  /**
+   * The inner product of two arrays of one length, summed in float64.
    * @param {Numbers} a
    * @param {Numbers} b
    * @returns {number}
@@ -113,19 +204,61 @@ export class Kernels {
   }
 
   /**
-   * Add scale * a to out, of one length.
+   * Add scale * a to out, and return the inner product of out and b, all of one length.
+   * @param {Numbers} out
+   * @param {number} scale
+   * @param {Numbers} a
+   * @param {Numbers} b
+   * @returns {number}
+   */
+  addAndDot(out, scale, a, b) {
+    this.add(out, scale, a);
+    return this.dot(out, b);
+  }
+
+  /**
+   * Add scale * a to out, both made by array() and of one length.
    * @param {Numbers} out
    * @param {number} scale
    * @param {Numbers} a
    */
   add(out, scale, a) {
-    for (let i = 0; i < out.length; i++) out[i] += scale * a[i];
+    this.combine(out, 1, out, scale, a);
+  }
+
+  /**
+   * Fill out with p * a + q * b, all made by array() and of one length.
+   * @param {Numbers} out
+   * @param {number} p
+   * @param {Numbers} a
+   * @param {number} q
+   * @param {Numbers} b
+   */
+  combine(out, p, a, q, b) {
+    for (let i = 0; i < out.length; i++) out[i] = p * a[i] + q * b[i];
+  }
+
+  /**
+   * Move the unknowns against the sign of their gradient by a step of Adam, and clamp them to [0, 1]; all made by array() and of one length.
+   * @param {Numbers} z the unknowns
+   * @param {Numbers} gradient
+   * @param {Numbers} mean of the signs, with the decay 0.9
+   * @param {Numbers} square the mean of the squared signs, with the decay 0.999
+   * @param {number} rate the step size times the correction of the mean
+   * @param {number} root the square root of the correction of the square
+   */
+  signedStep(z, gradient, mean, square, rate, root) {
+    for (let i = 0; i < z.length; i++) {
+      const sign = Math.sign(gradient[i]);
+      mean[i] += 0.1 * (sign - mean[i]);
+      square[i] = 0.999 * square[i] + 0.001 * sign * sign;
+      z[i] = Math.min(1, Math.max(0, z[i] - (rate * mean[i]) / (Math.sqrt(square[i]) * root + 1e-8)));
+    }
   }
 }
 
 /**
- * Add the product a b to out: out (n, m), b (k, m). The entry of a in row r and column c is a[r * down + c * right]. Four rows of b are
- * added at once: this reads and writes out a quarter as often.
+ * Add the product a b to out: out (n, m), b (k, m). The entry of a in row r and column c is a[r * down + c * right].
  * @param {Numbers} out
  * @param {Numbers} a
  * @param {number} down
@@ -136,15 +269,9 @@ export class Kernels {
  * @param {number} m
  */
 function addProduct(out, a, down, right, b, n, k, m) {
-  for (let row = 0; row < n; row++) {
-    const to = row * m;
-    let from = row * down;
-    let c = 0;
-    for (; c + 4 <= k; c += 4, from += 4 * right) {
-      const [a0, a1, a2, a3] = [a[from], a[from + right], a[from + 2 * right], a[from + 3 * right]];
-      const [b0, b1, b2, b3] = [c * m, (c + 1) * m, (c + 2) * m, (c + 3) * m];
-      for (let i = 0; i < m; i++) out[to + i] += a0 * b[b0 + i] + a1 * b[b1 + i] + a2 * b[b2 + i] + a3 * b[b3 + i];
+  for (let row = 0; row < n; row++)
+    for (let c = 0; c < k; c++) {
+      const weight = a[row * down + c * right];
+      for (let i = 0; i < m; i++) out[row * m + i] += weight * b[c * m + i];
     }
-    for (; c < k; c++, from += right) for (let i = 0; i < m; i++) out[to + i] += a[from] * b[c * m + i];
-  }
 }

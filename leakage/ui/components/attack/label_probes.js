@@ -1,7 +1,6 @@
 // The labels of a batch as the model's mean prediction less the bias gradient: B dL/db_c = B pbar_c - n_c, where probe pictures show about
 // what the model predicts (the rules "matched prior" and "model prior" of leakage/engine/labels.py).
 import { Enlargement } from './enlargement.js';
-import { Kernels } from './kernels.js';
 import { nearestCounts } from './label_rules.js';
 import { Network } from './network.js';
 import { generator } from './random.js';
@@ -77,25 +76,21 @@ export function labelsByPrior({ bias, plain, matched }, batch) {
  * @param {Received} received
  * @returns {Predictions}
  */
-function predict({ plan, weights, classes, batch }) {
+function predict({ kernels, plan, weights, batch }) {
   const [channels, height, width] = plan.shape;
   const wanted = Math.min(Math.max(Math.floor(AREA / (height * width)), FEWEST), MOST);
   const probes = Math.ceil(wanted / batch) * batch;
   const noise = generator(0, 'label probes').uniform(probes * channels * GRID * GRID);
-  const kernels = new Kernels();
   const network = new Network(kernels, plan);
   network.weights.set(weights);
   const enlargement = new Enlargement(channels, [GRID, GRID], [height, width]);
   const x = kernels.array(channels * height * width);
   /** @type {Predictions} */
   const found = { logits: [], features: [] };
-  const any = new Float64Array(classes).fill(1 / classes);
   for (let probe = 0; probe < probes; probe++) {
     enlargement.enlarge(noise.subarray(probe * enlargement.count, (probe + 1) * enlargement.count), x);
-    network.differentiate(x, any);
-    const [before, last] = network.stages.slice(-2);
-    found.features.push(Float64Array.from(before.value));
-    found.logits.push(Float64Array.from(last.value));
+    found.logits.push(Float64Array.from(network.predict(x)));
+    found.features.push(Float64Array.from(network.stages[network.stages.length - 2].value));
   }
   return found;
 }

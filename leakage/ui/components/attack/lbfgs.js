@@ -1,9 +1,14 @@
 // L-BFGS as torch.optim.LBFGS computes it with step size 1, 20 inner iterations and a history of 100 (Liu and Nocedal 1989).
-import { strongWolfe } from './line_search.js';
 
 /** @typedef {import('./kernels.js').Kernels} Kernels */
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 /** @typedef {{ change: Numbers, move: Numbers, scale: number }} Pair a change of the gradient, its cause, and 1 / <change, move> */
+
+/**
+ * Moves the unknowns along the direction, leaves the gradient there, and writes the step as `size`. `value` is the objective where the line
+ * begins, `along` its derivative along the line, and `most` the most evaluations.
+ * @typedef {(lbfgs: Lbfgs, value: number, along: number, most: number) => { value: number, evaluations: number }} Search
+ */
 
 const ITERATIONS = 20; // in each step
 const EVALUATIONS = 25; // the most in each step: 5/4 of the iterations
@@ -17,13 +22,13 @@ export class Lbfgs {
    * @param {Kernels} kernels
    * @param {Numbers} z the unknowns, which `step` moves; an array of these kernels
    * @param {(z: Numbers, gradient: Numbers) => number} objective returns its value and fills its gradient
-   * @param {{ lineSearch?: boolean }} [options] whether a step is searched that satisfies the strong Wolfe conditions; else it is 1
+   * @param {Search | null} [search] finds the step along the direction; without it the step is 1
    */
-  constructor(kernels, z, objective, { lineSearch = false } = {}) {
+  constructor(kernels, z, objective, search = null) {
     this.kernels = kernels;
     this.z = z;
     this.objective = objective;
-    this.lineSearch = lineSearch;
+    this.search = search;
     this.gradient = kernels.array(z.length);
     this.before = kernels.array(z.length);
     this.direction = kernels.array(z.length);
@@ -51,15 +56,15 @@ export class Lbfgs {
     if (largest(gradient) <= FLAT) return first;
     for (let inner = 1; inner <= ITERATIONS; inner++) {
       this.iterations++;
-      if (this.iterations === 1) for (let i = 0; i < z.length; i++) direction[i] = -gradient[i];
+      if (this.iterations === 1) kernels.combine(direction, -1, gradient, 0, gradient);
       else this.turn();
       before.set(gradient);
       const earlier = value;
       this.size = this.iterations === 1 ? Math.min(1, 1 / sumOfSizes(gradient)) : 1;
       const along = kernels.dot(gradient, direction);
       if (along > -STILL) break;
-      if (this.lineSearch) {
-        const found = this.search(value, along, EVALUATIONS - evaluations);
+      if (this.search) {
+        const found = this.search(this, value, along, EVALUATIONS - evaluations);
         value = found.value;
         evaluations += found.evaluations;
       } else {
@@ -79,55 +84,32 @@ export class Lbfgs {
   turn() {
     const { gradient, before, direction, kernels, pairs } = this;
     const pair = this.unused.pop() ?? { change: kernels.array(gradient.length), move: kernels.array(gradient.length), scale: 0 };
-    for (let i = 0; i < gradient.length; i++) {
-      pair.change[i] = gradient[i] - before[i];
-      pair.move[i] = direction[i] * this.size;
-    }
-    const product = kernels.dot(pair.change, pair.move);
+    const { change, move } = pair;
+    kernels.combine(change, 1, gradient, -1, before);
+    kernels.combine(move, this.size, direction, 0, direction);
+    kernels.combine(direction, -1, gradient, 0, gradient);
+    const product = kernels.dot(change, move);
     if (product > CURVED) {
       if (pairs.length === HISTORY) this.unused.push(...pairs.splice(0, 1));
       pair.scale = 1 / product;
       pairs.push(pair);
-      this.scale = product / kernels.dot(pair.change, pair.change);
+      this.scale = product / kernels.dot(change, change);
     } else this.unused.push(pair);
-    for (let i = 0; i < gradient.length; i++) direction[i] = -gradient[i];
+    const last = pairs.length - 1;
     const shares = new Float64Array(pairs.length);
-    for (let at = pairs.length - 1; at >= 0; at--) {
-      shares[at] = kernels.dot(pairs[at].move, direction) * pairs[at].scale;
-      kernels.add(direction, -shares[at], pairs[at].change);
+    let inner = last < 0 ? 0 : kernels.dot(pairs[last].move, direction);
+    for (let at = last; at >= 0; at--) {
+      shares[at] = inner * pairs[at].scale;
+      if (at) inner = kernels.addAndDot(direction, -shares[at], pairs[at].change, pairs[at - 1].move);
+      else kernels.add(direction, -shares[at], pairs[at].change);
     }
-    for (let i = 0; i < direction.length; i++) direction[i] *= this.scale;
-    pairs.forEach(({ change, move, scale }, at) => kernels.add(direction, shares[at] - kernels.dot(change, direction) * scale, move));
-  }
-
-  /**
-   * Moves the unknowns along the direction by the step that the line search finds; leaves the gradient there.
-   * @param {number} value of the objective where the line begins
-   * @param {number} along its derivative along the line
-   * @param {number} most evaluations
-   */
-  search(value, along, most) {
-    const { z, gradient, direction, kernels } = this;
-    const start = z.slice();
-    /** @param {number} step */
-    const move = (step) => {
-      z.set(start);
-      kernels.add(z, step, direction);
-    };
-    const { point, evaluations } = strongWolfe(
-      (step) => {
-        move(step);
-        const reached = this.objective(z, gradient);
-        return { step, value: reached, gradient: gradient.slice(), along: kernels.dot(gradient, direction) };
-      },
-      { step: 0, value, gradient: gradient.slice(), along },
-      this.size,
-      { largest: largest(direction), most },
-    );
-    move(point.step);
-    gradient.set(point.gradient);
-    this.size = point.step;
-    return { value: point.value, evaluations };
+    kernels.combine(direction, this.scale, direction, 0, direction);
+    if (last >= 0) inner = kernels.dot(pairs[0].change, direction);
+    for (let at = 0; at <= last; at++) {
+      const share = shares[at] - inner * pairs[at].scale;
+      if (at < last) inner = kernels.addAndDot(direction, share, pairs[at].move, pairs[at + 1].change);
+      else kernels.add(direction, share, pairs[at].move);
+    }
   }
 }
 

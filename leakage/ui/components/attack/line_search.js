@@ -1,5 +1,7 @@
 // The line search with strong Wolfe conditions of torch.optim.LBFGS (Nocedal and Wright 2006, algorithms 3.5 and 3.6).
 
+import { largest } from './lbfgs.js';
+
 /** @typedef {import('./kernels.js').Numbers} Numbers */
 
 /**
@@ -12,6 +14,34 @@ const STILL = 1e-9; // the search ends when no entry would change by more
 const [EDGE, GROWTH, LEAST_GROWTH] = [0.1, 10, 0.01]; // of steps, as torch has them
 
 /**
+ * Moves the unknowns of L-BFGS by a step that satisfies the conditions.
+ * @type {import('./lbfgs.js').Search}
+ */
+export function searchLine(lbfgs, value, along, most) {
+  const { z, gradient, direction, kernels } = lbfgs;
+  const start = z.slice();
+  /** @param {number} step */
+  const move = (step) => {
+    z.set(start);
+    kernels.add(z, step, direction);
+  };
+  const { point, evaluations } = strongWolfe(
+    (step) => {
+      move(step);
+      const reached = lbfgs.objective(z, gradient);
+      return { step, value: reached, gradient: gradient.slice(), along: kernels.dot(gradient, direction) };
+    },
+    { step: 0, value, gradient: gradient.slice(), along },
+    lbfgs.size,
+    { largest: largest(direction), most },
+  );
+  move(point.step);
+  gradient.set(point.gradient);
+  lbfgs.size = point.step;
+  return { value: point.value, evaluations };
+}
+
+/**
  * Searches a step that satisfies the conditions.
  * @param {(step: number) => Point} evaluate copies the gradient
  * @param {Point} start at step 0
@@ -19,7 +49,7 @@ const [EDGE, GROWTH, LEAST_GROWTH] = [0.1, 10, 0.01]; // of steps, as torch has 
  * @param {{ largest: number, most: number }} limits the direction's largest entry, and the most evaluations after the first
  * @returns {{ point: Point, evaluations: number }}
  */
-export function strongWolfe(evaluate, start, step, { largest, most }) {
+function strongWolfe(evaluate, start, step, { largest, most }) {
   /** @type {(point: Point) => boolean} */
   const tooHigh = ({ step, value }) => value > start.value + DECREASE * step * start.along;
   /** @type {(point: Point) => boolean} */

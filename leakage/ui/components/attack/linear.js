@@ -1,4 +1,5 @@
 // A linear layer: output = input W^T + b, with W (units, features) as in torch.nn.Linear.
+import { addBiasGradient, startWith } from './bias.js';
 
 /** @typedef {import('./kernels.js').Kernels} Kernels */
 /** @typedef {import('./kernels.js').Numbers} Numbers */
@@ -36,7 +37,7 @@ export class Linear {
    */
   forward(input, output, { weight, bias }) {
     this.input = input;
-    this.start(output, bias);
+    startWith(output, bias, 1);
     this.kernels.gemmNT(output, input, weight, this.batch, this.units, this.features);
   }
 
@@ -48,7 +49,7 @@ export class Linear {
    * @param {Parameters} direction
    */
   forwardTangent(inputTangent, tangent, weights, direction) {
-    this.start(tangent, direction.bias);
+    startWith(tangent, direction.bias, 1);
     this.kernels.gemmNT(tangent, this.input, direction.weight, this.batch, this.units, this.features);
     if (inputTangent) this.kernels.gemmNT(tangent, inputTangent, weights.weight, this.batch, this.units, this.features);
   }
@@ -60,7 +61,7 @@ export class Linear {
    */
   addWeightGradient(outputGradient, { weight, bias }) {
     this.kernels.gemmTN(weight, outputGradient, this.input, this.batch, this.units, this.features);
-    if (bias) for (let i = 0; i < outputGradient.length; i++) bias[i % this.units] += outputGradient[i];
+    addBiasGradient(bias, outputGradient, 1);
   }
 
   /**
@@ -72,11 +73,5 @@ export class Linear {
     inputGradient.fill(0);
     for (const [outputGradient, weight] of pairs)
       this.kernels.gemm(inputGradient, outputGradient, weight, this.batch, this.units, this.features);
-  }
-
-  /** @type {(output: Numbers, bias: Numbers | null) => void} fill output with the bias, or with zeros */
-  start(output, bias) {
-    output.fill(0);
-    if (bias) for (let i = 0; i < output.length; i++) output[i] = bias[i % this.units];
   }
 }

@@ -27,7 +27,7 @@ export function* solve(received, { labels }) {
   const ordered = inOrderOfLabels(received, found, labels);
   const pictures = kernels.array(batch * mixture.length);
   ordered.forEach((picture, b) => pictures.set(picture, b * mixture.length));
-  const distance = new Matching(received, squaredDistance(update)).evaluate(pictures, oneHot(labels, classes));
+  const distance = new Matching(received, squaredDistance(kernels, update)).evaluate(pictures, oneHot(labels, classes));
   const norm = squaredNorm(received);
   yield { step: 1, start: 1, loss: norm ? distance / norm : distance, pictures, labels };
 }

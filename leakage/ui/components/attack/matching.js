@@ -21,8 +21,9 @@ export class Matching {
     for (const network of this.networks) network.weights.set(weights);
     const [first] = this.networks;
     this.x = this.networks.map((network) => kernels.array(network.batch * this.size));
-    this.mean = first.gradient.slice();
-    this.derivative = first.gradient.slice();
+    const alone = parts === 1;
+    this.mean = alone ? first.gradient : first.gradient.slice();
+    this.derivative = alone ? first.direction : first.direction.slice();
     /** @type {Numbers[][]} for each network the input of each imitation */
     this.inputs = this.networks.map(() => imitations.map(() => first.gradient.slice()));
     this.pictureGradient = kernels.array(batch * this.size);
@@ -36,7 +37,7 @@ export class Matching {
    */
   evaluate(pictures, y) {
     const { networks, imitations, inputs, mean } = this;
-    mean.fill(0);
+    if (networks.length > 1) mean.fill(0);
     networks.forEach((network, index) => {
       const x = this.x[index];
       x.set(pictures.subarray(index * x.length, (index + 1) * x.length));
@@ -46,16 +47,16 @@ export class Matching {
         inputs[index][number].set(network.gradient);
         imitation.apply(network.gradient);
       });
-      for (let i = 0; i < mean.length; i++) mean[i] += network.gradient[i] / networks.length;
+      if (networks.length > 1) for (let i = 0; i < mean.length; i++) mean[i] += network.gradient[i] / networks.length;
     });
     return this.distance(mean, this.derivative);
   }
 
-  /** Fills `pictureGradient` and `labelGradient`, the derivatives at the last `evaluate`. */
+  /** Fills `pictureGradient` and `labelGradient`, the derivatives at the last `evaluate`; at most once after it. */
   differentiate() {
     const { networks, imitations, inputs, derivative } = this;
     networks.forEach((network, index) => {
-      for (let i = 0; i < derivative.length; i++) network.direction[i] = derivative[i] / networks.length;
+      if (networks.length > 1) for (let i = 0; i < derivative.length; i++) network.direction[i] = derivative[i] / networks.length;
       for (let number = imitations.length - 1; number >= 0; number--) imitations[number].pullBack(inputs[index][number], network.direction);
       network.differentiateAgain();
       this.pictureGradient.set(network.pictureSlope, index * network.pictureSlope.length);

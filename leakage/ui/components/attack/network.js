@@ -45,6 +45,7 @@ export class Network {
   constructor(kernels, plan, batch = 1) {
     const { shape } = plan;
     const layers = namedLayers(kernels, plan, batch);
+    this.kernels = kernels;
     this.batch = batch;
     this.shape = shape;
     this.classes = product(layers[layers.length - 1].layer.outputShape);
@@ -82,6 +83,21 @@ export class Network {
   }
 
   /**
+   * Fill the `value` of each stage.
+   * @param {Numbers} x the pictures (batch, channels, height, width), an array of the kernels
+   * @returns {Numbers} the logits (batch, classes)
+   */
+  predict(x) {
+    let input = x;
+    for (const { layer, activation, weights, z, value, derivative, curvature } of this.stages) {
+      layer.forward(input, z, weights);
+      activation(z, value, derivative, curvature, this.kernels);
+      input = value;
+    }
+    return input;
+  }
+
+  /**
    * Compute the mean cross-entropy of a batch and fill `gradient` with its derivative by the weights.
    * @param {Numbers} x the pictures (batch, channels, height, width), an array of the kernels
    * @param {ArrayLike<number>} y the class probabilities of the labels (batch, classes)
@@ -89,18 +105,13 @@ export class Network {
    */
   differentiate(x, y) {
     const { stages, classes } = this;
-    let input = x;
-    for (const { layer, activation, weights, z, value, derivative, curvature } of stages) {
-      layer.forward(input, z, weights);
-      activation(z, value, derivative, curvature);
-      input = value;
-    }
+    const logits = this.predict(x);
     this.labels = y;
-    const loss = crossEntropy(input, y, classes, this.probabilities, stages[stages.length - 1].valueGradient);
+    const loss = crossEntropy(logits, y, classes, this.probabilities, stages[stages.length - 1].valueGradient);
     this.gradient.fill(0);
     for (let index = stages.length - 1; index >= 0; index--) {
       const { layer, weights, gradient, derivative, zGradient, valueGradient } = stages[index];
-      for (let i = 0; i < zGradient.length; i++) zGradient[i] = valueGradient[i] * derivative[i];
+      this.kernels.multiply(zGradient, valueGradient, derivative);
       layer.addWeightGradient(zGradient, gradient);
       if (index) layer.backward(stages[index - 1].valueGradient, [[zGradient, weights.weight]]);
     }
@@ -117,14 +128,16 @@ export class Network {
     let inputTangent = null;
     for (const { layer, weights, direction, derivative, zTangent, valueTangent } of stages) {
       layer.forwardTangent(inputTangent, zTangent, weights, direction);
-      for (let i = 0; i < zTangent.length; i++) valueTangent[i] = derivative[i] * zTangent[i];
+      this.kernels.multiply(valueTangent, derivative, zTangent);
       inputTangent = valueTangent;
     }
     const { valueTangent, valueGradientTangent } = stages[stages.length - 1];
     crossEntropyTangent(valueTangent, this.labels, classes, this.probabilities, valueGradientTangent, this.labelSlope);
+    // dL/dz = dL/dvalue * f'(z), so its tangent follows the product rule.
     for (let index = stages.length - 1; index >= 0; index--) {
-      const { layer, weights, direction, zGradient, zGradientTangent } = stages[index];
-      fillGradientTangent(stages[index]);
+      const { layer, weights, direction, derivative, curvature, valueGradient, zGradient, zTangent } = stages[index];
+      const { zGradientTangent, valueGradientTangent } = stages[index];
+      this.kernels.productRule(zGradientTangent, valueGradientTangent, derivative, valueGradient, curvature, zTangent);
       layer.backward(index ? stages[index - 1].valueGradientTangent : this.pictureSlope, [
         [zGradient, direction.weight],
         [zGradientTangent, weights.weight],
@@ -174,9 +187,3 @@ function tensorsOf(layers) {
 
 /** @type {(sides: number[]) => number} */
 const product = (sides) => sides.reduce((result, side) => result * side);
-
-/** @type {(stage: Stage) => void} the product rule of dL/dz = dL/dvalue * f'(z) */
-function fillGradientTangent({ derivative, curvature, valueGradient, zTangent, zGradientTangent, valueGradientTangent }) {
-  for (let i = 0; i < zGradientTangent.length; i++)
-    zGradientTangent[i] = valueGradientTangent[i] * derivative[i] + valueGradient[i] * curvature[i] * zTangent[i];
-}

@@ -35,7 +35,7 @@ export const ATTACKS = {
 };
 
 const SCHEDULES = ['steps', 'coarse first'];
-const MOST = { batch: 8, rounds: 64, seed: 2 ** 31 - 1 };
+const MOST = { side: 1000, batch: 8, rounds: 64, seed: 2 ** 31 - 1 };
 
 /** @type {Record<string, Record<string, readonly (number | string)[]>>} range of a number as [least, most], or the texts of a choice */
 const FIELDS = {
@@ -51,33 +51,23 @@ const FIELDS = {
  * @throws {Error} where a part does not fit, with a sentence for the page
  */
 export function checked(order) {
-  if (typeof order !== 'object' || !order)
-    throw new Error(`An order must be an object, not ${show(order)}. Send one as order.js describes it.`);
   const { network, shape, classes, pictures, labels, seed, attack, phones = new Float32Array(0), rounds = 1, schedule = 'steps' } = order;
   oneOf('network', network, Object.keys(PLANS));
   oneOf('attack', attack, Object.keys(ATTACKS));
-  if (!Array.isArray(shape) || shape.length !== 3 || !shape.every((side) => Number.isInteger(side) && side > 0))
-    throw new Error(`shape must be three whole numbers, [channels, height, width], not ${show(shape)}. Give the shape of one picture.`);
+  shape.forEach((side) => whole('Each number of shape', side, 1, MOST.side));
   whole('classes', classes, 2, 1000);
   whole('seed', seed, 0, MOST.seed);
   whole('rounds', rounds, 1, MOST.rounds);
   const size = shape[0] * shape[1] * shape[2];
   const batch = wholePictures('pictures', pictures, shape, size);
-  if (!batch) throw new Error('pictures is empty. Give at least one picture.');
   const others = wholePictures('phones', phones, shape, size);
-  if (others % batch)
-    throw new Error(
-      `phones must hold ${batch} for each other phone, as many pictures as pictures has, not ${others} in all. Add or remove pictures.`,
-    );
-  if (batch + others > MOST.batch)
-    throw new Error(`At most ${MOST.batch} pictures of all phones can be attacked, not ${batch + others}. Remove some.`);
+  if (others % batch) throw new Error(`phones must hold ${batch} pictures for each phone, not ${others} in all. Change pictures.`);
+  whole('The number of pictures of all phones', batch + others, 1, MOST.batch);
   if (!Array.isArray(labels) || labels.length !== batch + others)
     throw new Error(`labels must be a list of ${batch + others}, one for each picture, not ${show(labels)}. Give each picture a class.`);
   labels.forEach((label) => whole('Each label', label, 0, classes - 1));
   if (attack === 'linear_layer' && network !== 'mlp')
     throw new Error(`linear_layer needs a network whose first layer is fully connected, not ${show(network)}. Choose mlp.`);
-  if (network === 'mnist_cnn' && Math.min(shape[1], shape[2]) < 13)
-    throw new Error(`mnist_cnn needs pictures of at least 13 x 13 pixels, not ${shape[1]} x ${shape[2]}. Choose larger ones.`);
   oneOf('schedule', schedule, SCHEDULES);
   const given = order.protection === undefined ? [] : Array.isArray(order.protection) ? order.protection : [order.protection];
   return {
@@ -129,8 +119,8 @@ function protectionOf(given) {
  */
 function wholePictures(name, pictures, shape, size) {
   const picture = `${shape.join(' x ')} = ${size} numbers a picture`;
-  if (!(pictures instanceof Float32Array) || pictures.length % size)
-    throw new Error(`${name} must be a Float32Array of ${picture}, not ${show(pictures)}. Change shape or pictures.`);
+  if (!(pictures instanceof Float32Array && pictures.length % size === 0))
+    throw new Error(`${name} must be a Float32Array of ${picture}, not ${show(pictures)}. Change pictures.`);
   if (!pictures.every((pixel) => pixel >= 0 && pixel <= 1)) throw new Error(`${name} must lie in [0, 1]. Divide bytes by 255.`);
   return pictures.length / size;
 }
@@ -149,8 +139,8 @@ function within(name, value, least, most) {
 
 /** @type {(name: string, value: unknown, least: number, most: number) => void} */
 function whole(name, value, least, most) {
-  if (!Number.isInteger(value)) throw new Error(`${name} must be a whole number in [${least}, ${most}], not ${show(value)}. Choose one.`);
   within(name, value, least, most);
+  if (!Number.isInteger(value)) throw new Error(`${name} must be a whole number, not ${show(value)}. Choose one.`);
 }
 
 /** @type {(one: Float32Array, other: Float32Array) => Float32Array} */
