@@ -20,7 +20,7 @@ ROUTE = "/api/own"
 @cache
 def worker_script() -> str:
     """Return the text of the worker: phone, attacker and referee."""
-    return bundle(scripts(), WORKER)
+    return bundle(scripts(), WORKER, short=True)
 
 
 @cache

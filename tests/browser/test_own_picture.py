@@ -13,7 +13,7 @@ from small_problems import CATALOG
 from leakage.data.images import read
 from leakage.web.site import write_site
 
-LONG = 60_000  # milliseconds: for an attack on a busy machine
+LONG = 180_000  # milliseconds: for an attack on a busy machine
 INSIDE = ("file:", "blob:", "data:")  # what a page asks for without a network
 
 
@@ -117,6 +117,8 @@ def test_a_second_run_stands_beside_the_first_with_a_protection_and_a_run_can_be
     page.get_by_role("button", name="Stop").click()
     expect(page.locator(".gle-own-run").first).to_contain_text("Stopped at step")
     page.get_by_label("Protection", exact=True).select_option("noise")
+    expect(page.locator(".gle-own-means")).to_have_text("The phone adds random numbers to what it sends.")
+    expect(page.locator(".gle-own-run")).to_contain_text("Made with the settings before")
     page.get_by_label("Strength").fill("1000")
     page.get_by_role("button", name="Attack it again").click()
     latest = page.locator(".gle-own-run").first
@@ -127,6 +129,24 @@ def test_a_second_run_stands_beside_the_first_with_a_protection_and_a_run_can_be
     lab = page.get_by_role("link", name=re.compile(r"^Open these settings in the Lab.*\(needs the program: two commands\)$"))
     assert "gaussian_noise.scale=1" in (lab.get_attribute("href") or "")
     assert wrong == []
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_nothing_below_the_settings_moves_when_a_protection_is_chosen(
+    context: BrowserContext, folder: Path, photograph: Path, width: int
+) -> None:
+    page, _, _ = watched(context)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto((folder / "index.html").as_uri())
+    page.get_by_role("button", name="Try your own picture").click()
+    page.locator(".gle-own-picture input[type=file]").set_input_files(photograph)
+    box = page.get_by_label("Protection", exact=True)
+    expect(box).to_be_visible()
+    places = set()
+    for protection in box.locator("option").all():
+        box.select_option(protection.get_attribute("value"))
+        places.add(page.locator(".gle-own-start").evaluate("(one) => one.getBoundingClientRect().top + scrollY"))
+    assert len(places) == 1
 
 
 @pytest.mark.parametrize(

@@ -123,12 +123,12 @@ test('a title tells attack, network, protection with its amount, attacker and se
   const titles = PROTECTIONS.map(({ id, knob }) => titleOf(values({ protection: id, amount: knob?.start ?? 0 })));
   assert.deepEqual(titles, [
     'iDLG · LeNet · Seed 1',
-    'iDLG · LeNet · Noise: 0.01 · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · Noise, in 16 rounds: 0.01 · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · Pruning: 90 % · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · 8 bits · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · 16 bits · Attacker knows the protection · Seed 1',
-    'iDLG · LeNet · Clipping and noise (DP-SGD): 0.01 · Attacker knows the protection · Seed 1',
+    'iDLG · LeNet · Noise: 0.01 · Attacker knows it · Seed 1',
+    'iDLG · LeNet · Noise, in 16 rounds: 0.01 · Attacker knows it · Seed 1',
+    'iDLG · LeNet · Pruning: 90 % · Attacker knows it · Seed 1',
+    'iDLG · LeNet · 8 bits · Attacker knows it · Seed 1',
+    'iDLG · LeNet · 16 bits · Attacker knows it · Seed 1',
+    'iDLG · LeNet · Clipping and noise (DP-SGD): 0.01 · Attacker knows it · Seed 1',
     'iDLG · LeNet · Sum over phones: 2 · Seed 1',
   ]);
   const other = values({ network: 'mlp', attack: 'linear_layer', protection: 'noise', amount: 0.0003, adaptive: false, seed: 12 });

@@ -15,6 +15,12 @@ test('without a picture there is nothing to start', async (t) => {
   assert.deepEqual([cards(), FakeWorker.all], [[], []]);
 });
 
+test('the Lab is named with a link to these settings, and not at all to a guest, who may not go there', (t) => {
+  const foots = [false, true].map((guest) => openOwn(t, { guest }).one('.gle-own-limits'));
+  assert.deepEqual(foots.map((foot) => foot.querySelectorAll('a').length), [1, 0]); // prettier-ignore
+  assert.deepEqual(foots.map((foot) => /the Lab/i.test(foot.textContent ?? '')), [true, false]); // prettier-ignore
+});
+
 test('a file becomes a preview of what the phone trains on, and the page says that the file never left', async (t) => {
   const { own, one, choose } = openOwn(t);
   await choose(photo);

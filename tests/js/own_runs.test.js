@@ -122,6 +122,42 @@ test('a second run stands beside the first, which it stops; a third takes the pl
   assert.equal(third.ended, false);
 });
 
+test('a run says that it is of the settings or of the picture before, until these are chosen again', async (t) => {
+  const { own, cards, said, choose, start } = openOwn(t);
+  const marks = () => cards().map((card) => said('.gle-own-old', card));
+  await choose(photo);
+  (await start()).say(frame(3, TRUTH, 'end'));
+  assert.deepEqual(marks(), ['']);
+  own.use({ protection: 'noise', amount: 0.1 });
+  assert.deepEqual(marks(), ['Made with the settings before']);
+  await start();
+  assert.deepEqual(marks(), ['', 'Made with the settings before']);
+  own.use({ protection: 'none', amount: 0 });
+  assert.deepEqual(marks(), ['Made with the settings before', '']);
+  await choose(new File(['other'], 'other.jpg', { type: 'image/jpeg' }));
+  assert.deepEqual(marks(), ['Made from the picture before', 'Made from the picture before']);
+  await choose(photo);
+  assert.deepEqual(marks(), ['Made with the settings before', '']);
+});
+
+test('what singled out means is said once, and why plain grey may be closer in decibels', async (t) => {
+  const { own, said, choose, start } = openOwn(t);
+  await choose(photo);
+  await start();
+  const [card] = own.cards;
+  card.reached = card.closenessOfGrey - 1;
+  card.showVerdict({ word: 'singled', rank: 1, size: 100 });
+  assert.match(said('.gle-own-notes'), /nearer to yours than to any of 99 other pictures: the server can tell which one is yours\. /);
+  assert.match(said('.gle-own-notes'), /Pixel by pixel plain grey is closer to yours/);
+  assert.doesNotMatch(said('.gle-own-notes'), /takes place/);
+  await start();
+  const [next] = own.cards;
+  next.reached = next.closenessOfGrey + 1;
+  next.showVerdict({ word: 'singled', rank: 1.5, size: 100 });
+  assert.match(said('.gle-own-notes'), /Among 100 pictures, yours takes place 1\.5 /);
+  assert.doesNotMatch(said('.gle-own-notes'), /plain grey is closer/);
+});
+
 test('two presses at once start one worker', async (t) => {
   const { page, one, cards, said, choose } = openOwn(t);
   await choose(photo);

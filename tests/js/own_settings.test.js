@@ -1,7 +1,7 @@
 // The form for an attack on the visitor's own picture: what it shows follows what is chosen.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { USUAL } from '../../leakage/ui/components/own/own_choices.js';
+import { PROTECTIONS, USUAL } from '../../leakage/ui/components/own/own_choices.js';
 import { OwnSettings } from '../../leakage/ui/components/own/own_settings.js';
 import { openPage } from './page.js';
 
@@ -43,17 +43,30 @@ test('each control has a label of its own, also where two forms stand on a page'
   for (const label of labels) assert.equal(label.nextElementSibling?.id, label.htmlFor);
 });
 
-test('without a protection there is no amount and no attacker to choose', (t) => {
+test('without a protection no amount and no attacker can be chosen, and they keep their places', (t) => {
   const { form, choose, changes } = open(t);
-  assert.deepEqual([form.amountRow.hidden, form.attacker.row.hidden], [true, true]);
+  const off = () => [form.amount.disabled, form.attacker.box.disabled];
+  assert.deepEqual(off(), [true, true]);
+  assert.equal(form.shown.textContent, '');
   choose(form.protection.box, 'pruning');
-  assert.deepEqual([form.amountRow.hidden, form.attacker.row.hidden], [false, false]);
+  assert.deepEqual(off(), [false, false]);
   assert.deepEqual([form.values.amount, form.shown.textContent], [0.9, '90 %']);
   choose(form.protection.box, 'int8');
-  assert.deepEqual([form.amountRow.hidden, form.attacker.row.hidden, form.values.amount], [true, false, 0]);
+  assert.deepEqual([...off(), form.values.amount], [true, false, 0]);
   choose(form.protection.box, 'sum');
-  assert.deepEqual([form.amountRow.hidden, form.attacker.row.hidden, form.values.amount], [false, true, 2]);
+  assert.deepEqual([...off(), form.values.amount], [false, true, 2]);
   assert.equal(changes(), 3);
+  for (const control of [form.amount, form.attacker.box]) assert.equal(control.parentElement?.hidden, false);
+});
+
+test('each protection is said in a sentence, which belongs to the box', (t) => {
+  const { form, choose } = open(t);
+  assert.equal(form.means.textContent, 'The phone sends its numbers as they are.');
+  assert.equal(form.protection.box.getAttribute('aria-describedby'), form.means.id);
+  const sentences = PROTECTIONS.map(({ id }) => (choose(form.protection.box, id), form.means.textContent ?? ''));
+  assert.equal(sentences[1], 'The phone adds random numbers to what it sends.');
+  assert.equal(new Set(sentences).size, PROTECTIONS.length);
+  for (const sentence of sentences) assert.match(sentence, /^The (phone|server) .+\.$/);
 });
 
 test('noise is turned logarithmically, with two digits', (t) => {

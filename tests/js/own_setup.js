@@ -1,4 +1,5 @@
 // "Try your own picture" on a page, for the tests of it: a photo of known pixels, and a worker that does as a test says.
+import { element } from '../../leakage/ui/components/dom.js';
 import { OwnPicture } from '../../leakage/ui/components/own/own_picture.js';
 import { link } from '../../leakage/ui/components/reader/source.js';
 import { FakeWorker } from './own.js';
@@ -17,9 +18,9 @@ export const GREY = TRUTH.map(() => 0.5);
 /**
  * "Try your own picture" on a page, in a browser that decodes every file to PIXELS.
  * @param {import('node:test').TestContext} t
- * @param {{ calm?: boolean, begin?: object, lineup?: boolean, worker?: unknown }} [how]
+ * @param {{ calm?: boolean, begin?: object, lineup?: boolean, worker?: unknown, guest?: boolean }} [how] `guest`: may not go to the Lab
  */
-export function openOwn(t, { calm = false, begin = {}, lineup = true, worker = FakeWorker } = {}) {
+export function openOwn(t, { calm = false, begin = {}, lineup = true, worker = FakeWorker, guest = false } = {}) {
   const page = openPage(t, { calm });
   FakeWorker.all = [];
   page.replace(globalThis, 'Worker', { value: worker });
@@ -27,7 +28,7 @@ export function openOwn(t, { calm = false, begin = {}, lineup = true, worker = F
     if (address === LINEUP) return lineup ? { width: 3 * 32, height: 32, pixels: bytes(2) } : null;
     return { width: 640, height: 480, pixels: PIXELS };
   };
-  const own = new OwnPicture(PARTS, { lab: (query, words) => link(`/?${query}`, words), begin });
+  const own = new OwnPicture(PARTS, { lab: (query, words) => (guest ? element('a', '', words) : link(`/?${query}`, words)), begin });
   page.document.body.append(own.root);
   const one = (/** @type {string} */ name) => /** @type {HTMLElement} */ (own.root.querySelector(name));
   const cards = () => /** @type {HTMLElement[]} */ ([...own.root.querySelectorAll('.gle-own-run')]);

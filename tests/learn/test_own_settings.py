@@ -38,7 +38,7 @@ def offered() -> list[tuple[dict[str, Any], str]]:
     """Return settings that the page offers, each with the query of its link to the Lab: all protections, all networks with all attacks."""
     script = ALL.replace("FOLDER", FOLDER.as_uri())
     command = ["node", "--input-type=module", "-"]
-    printed = subprocess.run(command, input=script, text=True, capture_output=True, timeout=60, check=True).stdout
+    printed = subprocess.run(command, input=script, text=True, capture_output=True, timeout=240, check=True).stdout
     return [(values, query) for values, query in json.loads(printed)]
 
 
@@ -59,7 +59,7 @@ def test_the_lab_reads_every_link_of_the_page_as_the_settings_of_the_page() -> N
     pairs = offered()
     queries = [dict(parse_qsl(query)) for _, query in pairs]
     states: list[dict[str, Any]] = []
-    at = AppTest.from_function(read_all, kwargs={"known": CATALOG, "queries": queries, "hear": states.append}, default_timeout=60).run()
+    at = AppTest.from_function(read_all, kwargs={"known": CATALOG, "queries": queries, "hear": states.append}, default_timeout=240).run()
     assert not at.exception
     assert len(states) == len(pairs) > 20
     for (values, query), asked, state in zip(pairs, queries, states, strict=True):

@@ -16,7 +16,9 @@ import { tell } from './own_phrases.js';
  * @property {Part[]} [protection]
  * @property {number} [rounds]
  * @property {number} [clients] phones in a sum, with this one
- * @typedef {Choice & { knob?: Knob, effect: (amount: number) => Effect, lab: (amount: number) => Record<string, unknown> }} Protection
+ * @typedef {Choice & { id: ProtectionId, knob?: Knob, effect: (amount: number) => Effect, lab: (amount: number) => Record<string, unknown> }} Protection
+ *
+ * @typedef {'none' | 'noise' | 'averaged' | 'pruning' | 'int8' | 'fp16' | 'clipping' | 'sum'} ProtectionId
  *
  * @typedef {object} Values
  * @property {string} protection
@@ -72,10 +74,10 @@ export const PROTECTIONS = [
     effect: (fraction) => ({ protection: [{ id: 'pruning', fraction }] }),
     lab: (fraction) => ({ defense: 'pruning', 'pruning.fraction': fraction }),
   },
-  ...[
+  .../** @type {{ id: 'int8' | 'fp16', words: string }[]} */ ([
     { id: 'int8', words: '8 bits' },
     { id: 'fp16', words: '16 bits' },
-  ].map(({ id, words }) => ({
+  ]).map(({ id, words }) => ({
     ...{ id, words },
     effect: () => ({ protection: [{ id: 'low_precision', number: id }] }),
     lab: () => ({ defense: 'low_precision', 'low_precision.number': id }),

@@ -22,7 +22,8 @@ const LINED_UP = 32; // pixels of a side of the pictures of the line-up
  * @property {string} lineup the address of the pictures of the line-up, one beside the other
  *
  * @typedef {object} OwnHow
- * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab
+ * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab; without an address where a visitor may not
+ *   go there: then the Lab is not named
  * @property {Partial<Values>} [begin] the settings at first
  */
 
@@ -37,8 +38,8 @@ export class OwnPicture {
     this.worker = addressOf(parts.worker);
     /** @type {AttackRun | null} */
     this.run = null;
-    /** @type {RunCard | null} of the latest run */
-    this.card = null;
+    /** @type {RunCard[]} the latest first */
+    this.cards = [];
     /** @type {File | null} */
     this.file = null;
     /** @type {{ picture: Float32Array, size: { channels: number, side: number } } | null} as the phone trains on it */
@@ -93,7 +94,9 @@ export class OwnPicture {
     const size = sizeOf(values);
     const changed = !isSame(size, this.size);
     this.size = size;
-    this.foot.replaceChildren(tell('limits', { side: size.side }), this.lab(labQueryOf(values), tell('lab')), `. ${tell('same')}`);
+    this.compare();
+    const link = this.lab(labQueryOf(values), tell('lab'));
+    this.foot.replaceChildren(tell('limits', { side: size.side }), ...(link.href ? [link, `. ${tell('same')}`] : []));
     if (changed && this.file) this.take(this.file);
   }
 
@@ -120,12 +123,19 @@ export class OwnPicture {
     }
     this.problem.textContent = '';
     this.button.textContent = tell('another');
+    this.compare();
     const canvas = tile(tell('private'), size);
     draw(canvas, this.read.picture, size);
     const words = element('p', '', `${tell('cut', { side: size.side })} `);
     words.append(element('strong', '', tell('privacy')));
     this.preview.replaceChildren(canvas, words);
     /** @type {HTMLElement} */ (this.controls).hidden = false;
+  }
+
+  /** Mark the runs that are of other settings, or of another picture, than what is chosen now. */
+  compare() {
+    const title = titleOf(this.settings.values);
+    for (const card of this.cards) card.compare(title, this.file);
   }
 
   /** @param {string} words */
@@ -137,16 +147,20 @@ export class OwnPicture {
   async begin() {
     if (!this.read) return;
     const { picture, size } = this.read;
-    this.card?.halt();
+    this.cards[0]?.halt();
     const values = { ...this.settings.values };
-    const card = new RunCard(titleOf(values), picture, size, {
-      stop: () => this.run?.stop(),
-      tell: (words) => (this.told.textContent = words),
-    });
-    this.card = card;
-    const earlier = /** @type {HTMLElement[]} */ ([...this.runs.children]);
-    earlier.slice(KEPT - 1).forEach((old) => old.remove());
+    const card = new RunCard(
+      titleOf(values),
+      { file: this.file, picture, size },
+      {
+        stop: () => this.run?.stop(),
+        tell: (words) => (this.told.textContent = words),
+      },
+    );
+    for (const { root } of this.cards.slice(KEPT - 1)) root.remove();
+    this.cards = [card, ...this.cards].slice(0, KEPT);
     this.runs.prepend(card.root);
+    this.compare();
     card.root.scrollIntoView({ behavior: prefersCalm() ? 'instant' : 'smooth', block: 'nearest' });
     this.start.textContent = tell('again');
     const others = await this.lineup(size);
@@ -216,7 +230,7 @@ export class OwnPicture {
 
   destroy() {
     this.chosen += 1;
-    this.card?.halt();
+    this.cards[0]?.halt();
     URL.revokeObjectURL(this.worker);
     this.root.remove();
   }

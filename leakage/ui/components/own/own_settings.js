@@ -18,10 +18,13 @@ export class OwnSettings {
     this.changed = changed;
     this.root = element('div', 'gle-own-settings');
     this.protection = this.select('protection', PROTECTIONS);
+    this.means = element('p', 'gle-own-means');
+    this.means.id = `${this.protection.box.id}-means`;
+    this.protection.box.setAttribute('aria-describedby', this.means.id);
     this.amount = element('input', '');
     Object.assign(this.amount, { type: 'range', min: '0', max: String(MARKS) });
     this.shown = element('output', '');
-    this.amountRow = labelled('amount', this.amount, this.shown);
+    const amountRow = labelled('amount', this.amount, this.shown);
     this.amount.addEventListener('input', () => this.turn());
     this.attacker = this.select('attacker', [
       { id: 'knows', words: tell('knows') },
@@ -34,7 +37,7 @@ export class OwnSettings {
     this.seed.addEventListener('change', () => this.read());
     const more = element('details', 'gle-own-more');
     more.append(element('summary', '', tell('more')), this.network.row, this.attack.row, labelled('seed', this.seed));
-    this.root.append(this.protection.row, this.amountRow, this.attacker.row, more);
+    this.root.append(this.protection.row, this.means, amountRow, this.attacker.row, more);
     this.draw();
   }
 
@@ -94,27 +97,34 @@ export class OwnSettings {
     this.changed();
   }
 
+  /** Show the values. What cannot be chosen stays where it is, so that nothing below it moves. */
   draw() {
     const { values } = this;
-    const { knob } = protectionOf(values);
+    const { id, knob } = protectionOf(values);
+    this.means.textContent = tell(`${id}Means`);
     this.protection.box.value = values.protection;
     this.attacker.box.value = values.adaptive ? 'knows' : 'ignores';
-    this.attacker.row.hidden = !hasAttackers(values);
+    this.attacker.box.disabled = !hasAttackers(values);
     this.network.box.value = values.network;
     for (const option of this.attack.box.options) {
       option.disabled = !ATTACKS.find(({ id }) => id === option.value)?.networks.includes(values.network);
     }
     this.attack.box.value = values.attack;
     this.seed.value = String(values.seed);
-    this.amountRow.hidden = !knob;
-    if (!knob) return;
-    const { from, to, logarithmic } = knob;
-    const share = logarithmic ? Math.log(values.amount / from) / Math.log(to / from) : (values.amount - from) / (to - from);
-    this.amount.value = String(Math.round(MARKS * share));
-    this.shown.textContent = amountWords(knob, values.amount);
+    this.amount.disabled = !knob;
+    this.amount.value = String(knob ? Math.round(MARKS * shareOf(knob, values.amount)) : 0);
+    this.shown.textContent = knob ? amountWords(knob, values.amount) : '';
     this.amount.setAttribute('aria-valuetext', this.shown.textContent);
   }
 }
+
+/**
+ * How far an amount lies on the way from a knob's smallest amount (0) to its largest (1).
+ * @param {import('./own_choices.js').Knob} knob
+ * @param {number} amount
+ */
+const shareOf = ({ from, to, logarithmic }, amount) =>
+  logarithmic ? Math.log(amount / from) / Math.log(to / from) : (amount - from) / (to - from);
 
 let fields = 0; // on this page, so that each has an id of its own
 

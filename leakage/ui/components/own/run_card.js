@@ -14,14 +14,17 @@ const CELLS = 64; // of the strip of each tensor
 export class RunCard {
   /**
    * @param {string} title
-   * @param {Float32Array} picture
-   * @param {Size} size
+   * @param {{ file: File | null, picture: Float32Array, size: Size }} read the picture, and the file that it was read from
    * @param {{ stop: () => void, tell: (words: string) => void }} how `tell`: for screen readers
    */
-  constructor(title, picture, size, { stop, tell: announce }) {
+  constructor(title, { file, picture, size }, { stop, tell: announce }) {
+    this.title = title;
+    this.file = file;
     this.picture = picture;
     this.size = size;
     this.last = 0;
+    this.closenessOfGrey = decibels(new Float32Array(picture.length).fill(0.5), picture); // in dB
+    this.reached = -Infinity; // dB
     this.over = false;
     this.end = stop;
     this.announce = announce;
@@ -43,7 +46,7 @@ export class RunCard {
     this.word = element('span', 'gle-own-word');
     this.grey = element('small', '', ' ');
     const verdict = element('p', 'gle-own-verdict');
-    verdict.append(this.closeness, this.word, this.grey);
+    verdict.append(this.closeness, this.grey, this.word);
     this.now = element('p', 'gle-own-now', tell('waiting'));
     this.notes = element('p', 'gle-own-notes');
     this.stop = element('button', 'gle-own-stop', tell('stop'));
@@ -51,7 +54,8 @@ export class RunCard {
     this.stop.addEventListener('click', () => this.halt());
     const foot = element('div', 'gle-own-foot');
     foot.append(this.now, this.stop);
-    this.root.append(element('h3', '', title), scene, verdict, foot, this.notes);
+    this.old = element('p', 'gle-own-old');
+    this.root.append(this.old, element('h3', '', title), scene, verdict, foot, this.notes);
     draw(this.truth, picture, size);
   }
 
@@ -69,8 +73,16 @@ export class RunCard {
         return strip;
       }),
     );
-    const grey = new Float32Array(this.picture.length).fill(0.5);
-    this.grey.textContent = tell('grey', { grey: fixed(decibels(grey, this.picture), 1) });
+    this.grey.textContent = tell('grey', { grey: fixed(this.closenessOfGrey, 1) });
+  }
+
+  /**
+   * Say whether this run is of other settings, or of another file, than what is chosen now.
+   * @param {string} title of a run with the settings that are chosen now
+   * @param {File | null} file
+   */
+  compare(title, file) {
+    this.old.textContent = this.file !== file ? tell('oldPicture') : this.title !== title ? tell('oldSettings') : '';
   }
 
   /**
@@ -81,7 +93,8 @@ export class RunCard {
     this.last = step;
     const guess = this.guessOf(pictures);
     draw(this.guess, guess, this.size);
-    this.closeness.textContent = decibel(decibels(guess, this.picture));
+    this.reached = decibels(guess, this.picture);
+    this.closeness.textContent = decibel(this.reached);
     this.now.textContent = tell('step', { step: whole(step), steps: whole(steps), rate: whole(rate) });
   }
 
@@ -116,7 +129,9 @@ export class RunCard {
   showVerdict({ word, rank, size }) {
     this.word.textContent = tell(word);
     this.root.dataset.word = word;
-    this.note(tell(`${word}Means`));
+    this.note(tell(`${word}Means`, { others: whole(size - 1) }));
+    if (word !== 'hidden' && this.reached < this.closenessOfGrey) this.note(tell('unlike'));
+    if (word === 'singled' && rank === 1) return; // said
     this.note(
       rank === null ? tell('noPlace', { size: whole(size) }) : tell('lineup', { rank: fixed(rank, rank % 1 ? 1 : 0), size: whole(size) }),
     );
