@@ -6,26 +6,18 @@ each at the beginning of a line. Anything else is refused.
 """
 
 import re
-from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from posixpath import dirname, join, normpath
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from leakage.frontend.script_text import code_of, compact, join_lines
 from leakage.frontend.scripts import Scripts
+from leakage.frontend.short_names import MARK, shorten
 
 IMPORT = re.compile(r"import \{([^}]*)\} from '(\.{1,2}/[^']+)';")
 EXPORT = re.compile(r"export (?=(?:async )?function\*? (\w+)\(|class (\w+)\b|const (\w+) =)")
-SEPARATED = re.compile(r"[\w$]{2}|\+\+|--|//")  # the ends of two tokens that mean something else without a space between
 IMPORTED = re.compile(r"(\w+)(?: as (\w+))?")
 WORD = re.compile(r"(?<![.\w$])(?:import|export|await)\b(?!\s*:)|[{}]")
-
-# The tokens of a script. A slash after a value is a division; otherwise it begins a regular expression.
-TOKEN = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<string>'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")|(?P<word>[\w$]+)|(?P<sign>.)""", re.DOTALL
-)
-PATTERN = re.compile(r"/(?![/*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*")
-TEMPLATE = re.compile(r"(?:\\.|\$(?!\{)|[^`\\$])*(?:`|\$\{)", re.DOTALL)
-NO_VALUE = {"return", "typeof", "case", "in", "of", "delete", "void", "throw", "new", "do", "else", "await", "yield", "instanceof"}
 
 
 class _Module(NamedTuple):
@@ -37,8 +29,11 @@ class _Module(NamedTuple):
     body: str
 
 
-def bundle(scripts: Scripts, entry: str) -> str:
-    """Bundle the module `entry` and all that it imports into one script. Raises ValueError with file and line of unknown syntax."""
+def bundle(scripts: Scripts, entry: str, *, short: bool = False) -> str:
+    """Bundle the module `entry` and all that it imports into one script, with short names of variables and few lines if `short`.
+
+    Raises ValueError with file and line of unknown syntax.
+    """
     modules = {name: _taken_apart(name, scripts.files[name].decode()) for name in scripts.closure(entry)}
     try:
         order = [*TopologicalSorter({name: module.imports for name, module in modules.items()}).static_order()]
@@ -51,12 +46,15 @@ def bundle(scripts: Scripts, entry: str) -> str:
             if missing := [there for there, _ in pairs if there not in modules[other].exports]:
                 raise ValueError(f"{name}: {other} exports no {', '.join(missing)}.")
         imports = [
-            f"const {{ {', '.join(there if there == here else f'{there}: {here}' for there, here in pairs)} }} = $${number[other]};\n"
+            f"{MARK}{{ {', '.join(there if there == here else f'{there}: {here}' for there, here in pairs)} }} = ${number[other]}"
             for other, pairs in modules[name].imports.items()
         ]
-        answer = f"return {{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
-        parts.append(f"// {name}\nconst $${number[name]} = (() => {{\n{''.join(imports)}{modules[name].body.strip()}\n{answer}\n}})();\n")
-    return compact("(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n")
+        imported = f"const {', '.join(imports)};\n" if imports else ""
+        answer = f"return {MARK}{{ {', '.join(modules[name].exports)} }};" if modules[name].exports else "return {};"
+        parts.append(f"// {name}\nconst ${number[name]} = (() => {{\n{imported}{modules[name].body.strip()}\n{answer}\n}})();\n")
+    parts = shorten(parts) if short else [part.replace(f"{MARK}{{", "{") for part in parts]
+    text = compact("(() => {\n'use strict';\n" + "\n".join(parts) + "})();\n")
+    return join_lines(text) if short else text
 
 
 def _taken_apart(name: str, text: str) -> _Module:
@@ -92,58 +90,3 @@ def _taken_apart(name: str, text: str) -> _Module:
 def _refusal(name: str, text: str, at: int) -> str:
     line = text.count("\n", 0, at)
     return f"{name}, line {line + 1}: the bundler does not understand {text.splitlines()[line].strip()!r}; see leakage/frontend/bundle.py."
-
-
-def compact(text: str) -> str:
-    r"""Return the script without comments, indentation and spaces that separate nothing; its lines end where they ended.
-
-    >>> compact("a = 1; // one\n\n  /* two */ b = ' // ' + typeof a; ")
-    "a=1;\nb=' // '+typeof a;"
-    """
-    parts, gap = list[str](), ""
-    for piece, kind in _pieces(text):
-        if kind == "blank":
-            gap = "\n" if gap == "\n" or "\n" in piece or piece.startswith("//") else " "
-            continue
-        if gap == "\n" or (gap and parts and SEPARATED.fullmatch(parts[-1][-1] + piece[0])):
-            parts.append(gap)
-        parts.append(piece)
-        gap = ""
-    return "".join(parts)
-
-
-def code_of(text: str) -> str:
-    """Return the script with a blank for every character of comments, strings, templates and regular expressions.
-
-    >>> code_of("a = 'b' / 2; // c")
-    'a =     / 2;     '
-    """
-    return "".join(piece if kind == "code" else re.sub(r"[^\n]", " ", piece) for piece, kind in _pieces(text))
-
-
-def _pieces(text: str) -> Iterator[tuple[str, Literal["code", "blank", "value"]]]:
-    """Split a script into pieces, and yield each with its kind: code, blank (space, comment), or value."""
-    position, value, template = 0, False, False
-    braces: list[int] = []  # for every open template: the number of open braces in its ${}
-    while position < len(text):
-        match = TEMPLATE.match(text, position) if template else None if value else PATTERN.match(text, position)
-        if match:
-            value = not match[0].endswith("${")
-            if template and not value:
-                braces.append(0)
-            template = False
-            yield match[0], "value"
-        else:
-            match = TOKEN.match(text, position)
-            assert match
-            if match["sign"] == "`":
-                template = True
-            elif match["sign"] == "}" and braces and not braces[-1]:
-                braces.pop()
-                template = True
-            elif match["sign"] in ("{", "}") and braces:
-                braces[-1] += 1 if match["sign"] == "{" else -1
-            if not match["blank"]:
-                value = bool(match["string"]) or (match["word"] or "") not in {*NO_VALUE, ""} or match["sign"] in (")", "]", "}")
-            yield match[0], "blank" if match["blank"] else "value" if match["string"] or template else "code"
-        position = match.end()

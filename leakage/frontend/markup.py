@@ -1,5 +1,6 @@
 """HTML and SVG from Jinja2 templates, which lie beside the modules that use them. Values are escaped; a missing value is an error."""
 
+import json
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -9,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from jinja2.ext import Extension
 from jinja2.lexer import Token, TokenStream
+from markupsafe import Markup
 
 PACKAGE = Path(__file__).resolve().parent.parent
 LAYOUT = re.compile(r"\A {2,}|(?<![^>])\s*\n\s*|\s*\n\s*(?![^<])")  # indentation, and line breaks beside a tag, a value or a statement
@@ -36,6 +38,11 @@ def render(template: str, **values: Any) -> str:
         jinja2.UndefinedError: the template uses a name that has no value.
     """
     return _environment().get_template(template).render(values)
+
+
+def json_markup(value: Any) -> Markup:
+    """Return a value as JSON that a page may contain in a script element: no text in it can end that element."""
+    return Markup(json.dumps(value, ensure_ascii=False).replace("<", "\\u003c"))
 
 
 @cache

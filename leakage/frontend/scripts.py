@@ -1,11 +1,13 @@
-"""The JavaScript modules of the components, as the server sends them: each version in a folder that browsers may cache."""
+"""The JavaScript modules of the components, and how the server sends them: each version in a folder that browsers may cache."""
 
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from posixpath import dirname, join, normpath
+
+from leakage.frontend.script_text import compact
 
 FOLDER = Path(__file__).resolve().parent.parent / "ui" / "components"
 ROUTE = "/api/scripts"
@@ -16,18 +18,31 @@ RETRY = re.compile(r"~\d{1,4}$")  # stub.js asks for the same folder under anoth
 
 @dataclass(frozen=True)
 class Scripts:
-    """All JavaScript modules, by their paths below a folder, and a version: a hash over paths and contents."""
+    """All JavaScript modules, by their paths below a folder."""
 
     files: dict[str, bytes]
-    version: str
+    """The modules as they are written, with their comments."""
+
+    @cached_property
+    def sent(self) -> dict[str, bytes]:
+        """The modules as a browser gets them, without comments and needless spaces."""
+        return {name: compact(content.decode()).encode() for name, content in self.files.items()}
+
+    @cached_property
+    def version(self) -> str:
+        """A hash over the paths and contents that are sent."""
+        digest = hashlib.sha256()
+        for name, content in self.sent.items():
+            digest.update(f"{name} {len(content)}\n".encode() + content)
+        return digest.hexdigest()[:16]
 
     def folder(self, base: str) -> str:
         """Return the address of the modules' folder, without the host. `base` is the prefix of all routes, such as `/gle`, or empty."""
         return f"{base}{ROUTE}/{self.version}"
 
     def find(self, version: str, name: str) -> bytes | None:
-        """Return the text of a module; None if `version` is not that of these scripts, or if there is no such module."""
-        return self.files.get(name) if RETRY.sub("", version) == self.version else None
+        """Return a module as it is sent; None if `version` is not that of these scripts, or if there is no such module."""
+        return self.sent.get(name) if RETRY.sub("", version) == self.version else None
 
     def closure(self, name: str) -> list[str]:
         """Return the name of a module and of all modules that it imports, directly or not; raise KeyError if a module is missing."""
@@ -41,11 +56,7 @@ class Scripts:
 def read(folder: Path) -> Scripts:
     """Read all .js files in a folder and its subfolders, except stub.js, which Streamlit sends."""
     paths = sorted(path for path in folder.rglob("*.js") if path.name != STUB)
-    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
-    digest = hashlib.sha256()
-    for name, content in files.items():
-        digest.update(f"{name} {len(content)}\n".encode() + content)
-    return Scripts(files, digest.hexdigest()[:16])
+    return Scripts({path.relative_to(folder).as_posix(): path.read_bytes() for path in paths})
 
 
 @cache

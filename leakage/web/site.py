@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from leakage.frontend.bundle import bundle
 from leakage.frontend.markup import render
@@ -15,16 +16,20 @@ from leakage.frontend.own_script import own_script, own_script_name
 from leakage.frontend.scripts import scripts
 from leakage.learn import grids, recordings
 from leakage.learn.lessons import lessons
-from leakage.learn.reader_data import reader_index, reader_lesson, thumbnail
+from leakage.learn.paper_rows import museum
+from leakage.learn.reader_data import reader_index, reader_lesson, reader_run, thumbnail
 from leakage.learn.stories import door_data, front_door, story_picture
 from leakage.results.slides import png
 from leakage.spec.catalog import Catalog
+from leakage.web.papers_page import ENTRY as PAPERS_ENTRY
+from leakage.web.papers_page import PageLinks, papers_page, papers_style
 from leakage.web.printing import print_all
 from leakage.web.reader_page import ENTRY, reader_page, stylesheet
 from leakage.web.recorded_slides import recorded_slide
 from leakage.web.worksheets import HandoutLinks, handout, handout_names
 
 HOME = "index.html"
+PAPERS = "papers.html"
 PROGRAM = "program.html"  # what links to the Lab lead to
 MANIFEST = "written.json"  # the files that `write_site` wrote, each with its hash: only these are replaced or deleted
 SITE_MARKER = '"folder": true'  # text by which the home page of a written site is recognized
@@ -107,14 +112,16 @@ def _site_files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes
         "lessons": reader_index(known),
         "door": {**door, "needs_program": True},
     }
-    yield HOME, reader_page(about, [script_name], style_file=style_name, home=HOME, pages={"Learn": HOME, "The program": PROGRAM})
+    pages = {"Learn": HOME, "Papers": PAPERS, "The program": PROGRAM}
+    yield HOME, reader_page(about, [script_name], style_file=style_name, home=HOME, pages=pages)
+    yield from _paper_files(known, PageLinks(HOME, pages, PROGRAM))
     yield PROGRAM, render("web/program.html.jinja", style_file=style_name, home=HOME)
     for run in {story.run for story in front_door().stories}:
         yield f"stories/{run}.webp", story_picture(run)
     slides: set[str] = set()
     for lesson in lessons():
         data = reader_lesson(lesson.id, known)
-        yield f"data/{lesson.id}.js", f"gle.data({json.dumps(f'lessons/{lesson.id}')}, {json.dumps(data, separators=(',', ':'))});\n"
+        yield f"data/{lesson.id}.js", _data_script(f"lessons/{lesson.id}", data)
         yield f"thumbnails/{lesson.id}.webp", thumbnail(lesson.id)
         for kind, folder in (("runs", recordings.FOLDER), ("grids", grids.FOLDER)):
             for name in data[kind]:
@@ -126,6 +133,24 @@ def _site_files(known: Catalog, address: str) -> Iterator[tuple[str, str | bytes
     links = HandoutLinks(f"../{HOME}", lambda id: f"{address.rstrip('/')}/#{id}" if address else f"{HOME}, lesson {int(id[:2])}")
     for name in handout_names():
         yield f"worksheets/{name}.html", handout(name, links)
+
+
+def _paper_files(known: Catalog, links: PageLinks) -> Iterator[tuple[str, str | bytes]]:
+    """Yield the museum of papers, with its script, its style, and the recorded runs that its rows play."""
+    script, style = bundle(scripts(), PAPERS_ENTRY), papers_style()
+    script_name, style_name = f"papers.{_short_hash(script)}.js", f"papers.{_short_hash(style)}.css"
+    yield script_name, script
+    yield style_name, style
+    about = {"base": "", "data": "", "folder": True, "own": "", "lessons": []}
+    yield PAPERS, papers_page(known, [script_name], about, links, style_file=style_name)
+    for run in sorted({row.run for paper in museum().papers for row in paper.rows if row.run}):
+        yield f"data/{run}.js", _data_script(f"records/{run}", reader_run(run, known))
+        yield f"runs/{run}.webp", (recordings.FOLDER / f"{run}.webp").read_bytes()
+
+
+def _data_script(name: str, data: Any) -> str:
+    """Return a script that hands data to the page under a name."""
+    return f"gle.data({json.dumps(name)}, {json.dumps(data, separators=(',', ':'))});\n"
 
 
 def _sha256(content: bytes) -> str:

@@ -1,5 +1,6 @@
 """Modules as one classic script: it computes the same, without modules, and unknown syntax is refused."""
 
+import gzip
 import json
 import re
 import shutil
@@ -8,26 +9,50 @@ from pathlib import Path
 
 import pytest
 
-from leakage.frontend.bundle import bundle, code_of
+from leakage.frontend.bundle import bundle
+from leakage.frontend.own_script import WORKER, worker_script
+from leakage.frontend.script_text import code_of
 from leakage.frontend.scripts import FOLDER, Scripts, read, scripts
+from leakage.frontend.short_names import shorten
+
+ENDS = """
+const order = { network: 'lenet', shape: [3, 8, 8], classes: 10, labels: [4, 7], seed: 1, attack: 'idlg', steps: 6, restarts: 1 };
+const pictures = Float32Array.from({ length: 384 }, (_, i) => (i % 17) / 17);
+const noise = { id: 'gaussian_noise', scale: 0.01 };
+const orders = [
+  {}, { attack: 'dlg' }, { network: 'mlp', attack: 'linear_layer', steps: 1 }, { plain: true, rounds: 2, protection: noise },
+  { attack: 'inverting_gradients', schedule: 'coarse first', protection: { id: 'clipping', bound: 1, scope: 'each layer' } },
+  { adaptive: false, protection: [{ id: 'pruning', fraction: 0.5 }, { id: 'low_precision', number: 'int8', rounding: 'stochastic' }] },
+  { labels: [4, 7, 1, 2], phones: pictures }, { protection: { id: 'low_precision', number: 'fp16' } }, { attack: 'none' },
+];
+let at = 0;
+const next = () => at < orders.length && onmessage({ data: { ...order, pictures, ...orders[at++] } });
+globalThis.postMessage = (message) => {
+  if (message.kind === 'frame' || message.kind === 'sent') return;
+  const { seconds, rate, ...rest } = message;
+  console.log(JSON.stringify(rest));
+  setTimeout(next);
+};
+next();
+"""  # plays orders of all kinds in the worker's script, and prints how each ends
 
 NODE = pytest.mark.skipif(not shutil.which("node"), reason="needs Node.js")
 
 
 def scripts_of(**files: str) -> Scripts:
-    return Scripts({f"{name}.js": text.encode() for name, text in files.items()}, "")
+    return Scripts({f"{name}.js": text.encode() for name, text in files.items()})
 
 
 def node(script: str, *, module: bool = False) -> str:
     """What it prints."""
     command = ["node", *(["--input-type=module"] if module else []), "-"]
-    return subprocess.run(command, input=script, text=True, capture_output=True, timeout=60, check=True).stdout
+    return subprocess.run(command, input=script, text=True, capture_output=True, timeout=240, check=True).stdout
 
 
 @NODE
 def test_todays_reader_runs_without_modules_up_to_its_page() -> None:
     whole = bundle(scripts(), "reader/reader.js")
-    assert len(re.findall(r"^const \$\$\d+=\(\(\)=>\{$", whole, re.MULTILINE)) == len(scripts().closure("reader/reader.js"))
+    assert len(re.findall(r"^const \$\d+=\(\(\)=>\{$", whole, re.MULTILINE)) == len(scripts().closure("reader/reader.js"))
     assert node(f"globalThis.document = {{ getElementById: (id) => console.log(id) }};\n{whole}") == "about\n"
 
 
@@ -58,7 +83,7 @@ def test_names_that_two_modules_share_do_not_meet() -> None:
 
 def test_a_bundle_has_no_comments_and_keeps_what_looks_like_one() -> None:
     files = scripts_of(a="// why\nconst address = 'http://x'; /* what */\n/** @type {string} */\nconsole.log(`${address}/*`);\n")
-    lines = ["(()=>{", "'use strict';", "const $$0=(()=>{", "const address='http://x';", "console.log(`${address}/*`);"]
+    lines = ["(()=>{", "'use strict';", "const $0=(()=>{", "const address='http://x';", "console.log(`${address}/*`);"]
     assert bundle(files, "a.js").splitlines() == [*lines, "return{};", "})();", "})();"]
 
 
@@ -115,3 +140,37 @@ def test_in_a_template_only_what_is_computed_is_code() -> None:
     text = "`import ${a + `${b} import`} export` + { c: `}` }"
     assert code_of(text).split() == ["a", "+", "b", "+", "{", "c:", "}"]
     assert len(code_of(text)) == len(text)
+
+
+def test_the_worker_is_below_20_kb_compressed() -> None:
+    assert len(gzip.compress(worker_script().encode(), 9)) < 20_000
+
+
+@NODE
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const sum = (first, { second, third: [fourth] = [4] }) => first + second + fourth; return sum(1, { second: 2 });",
+        "const second = 2; const made = { second, third: second, get fourth() { return second; } }; return JSON.stringify(made);",
+        "const word = 'x'; return `${word} ${[1].map((word) => `${word}`)}`;",
+        "class Sum { total = 1; add(total) { this.total += total; return this; } } return new Sum().add(2).total;",
+        "const words = (kind) => { switch (kind) { case 'a': { const kind = 'b'; return { kind }; } default: return { kind }; } };"
+        " return JSON.stringify([words('a'), words('c'), words('')]);",
+    ],
+)
+def test_short_names_change_nothing_that_a_script_computes(text: str) -> None:
+    (short,) = shorten([text])
+    assert short != text
+    assert node(f"console.log((() => {{ {short} }})())") == node(f"console.log((() => {{ {text} }})())")
+
+
+@NODE
+def test_the_worker_with_short_names_computes_the_same() -> None:
+    ends = [node(f"globalThis.WorkerGlobalScope = {{}};\n{text}\n{ENDS}") for text in (worker_script(), bundle(scripts(), WORKER))]
+    assert ends[0] == ends[1]
+    kinds = [json.loads(line)["kind"] for line in ends[0].splitlines()]
+    assert kinds == ["end"] * 8 + ["failed"]
+
+
+def test_a_word_that_some_part_does_not_declare_keeps_its_name() -> None:
+    assert shorten(["const Math = 1;", "Math.abs(1);"]) == ["const Math = 1;", "Math.abs(1);"]
