@@ -19,12 +19,14 @@ import one_network
 from _site import Site, new_site
 from _table import save, say, table
 
+from leakage.settings import AUTOGRAD, FORMULA
+
 Rows = list[dict[str, Any]]
 
 
-def on_a_site(measure: Callable[[Site], Rows]) -> Rows:
-    """Run a measurement on a new dashboard with a warm dispatcher."""
-    with new_site() as site:
+def on_a_site(measure: Callable[[Site], Rows], step: str = FORMULA) -> Rows:
+    """Run a measurement on a new dashboard with a warm dispatcher, whose steps are computed in this way."""
+    with new_site(LEAKAGE_STEP=step) as site:
         return measure(site)
 
 
@@ -48,8 +50,8 @@ PARTS: dict[str, tuple[str, Callable[[], Rows]]] = {
         lambda: on_a_site(lambda site: [lesson_slides.measure(site, 60)]),
     ),
     "network": (
-        "A class of 30 owners with one network, a picture each, 1,000 steps (in loops at most a third)",
-        lambda: on_a_site(one_network.measure),
+        "A class of 30 owners with one network, a picture each, 1,000 steps (in loops at most a third of single runs by autograd)",
+        lambda: [*on_a_site(one_network.measure_apart, AUTOGRAD), *on_a_site(one_network.measure)],
     ),
     "compiler": (
         "Runs that arrive while the idle machine compiles, seconds (at most 5 % longer than without the compiler)",

@@ -28,6 +28,11 @@ def measure(site: Site) -> list[dict[str, Any]]:
     return [*rows, {"runs": "in loops; one is stopped, one page never reads, one comes late"} | disturbed]
 
 
+def measure_apart(site: Site) -> list[dict[str, Any]]:
+    """Measure the seconds until all runs have ended, one after the other in each slot, on a dashboard whose steps are autograd's."""
+    return [{"runs": "one after the other, by autograd"} | run_class(site, apart=True)]
+
+
 def run_class(site: Site, *, apart: bool, meanwhile: Callable[[Site, list[str], str], list[str]] | None = None) -> dict[str, Any]:
     """Run the class once.
 

@@ -1,22 +1,22 @@
 """The page Learn as HTML: for the web server with JavaScript modules, or for a folder of static files with one classic script."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from leakage.frontend.markup import render
+from leakage.frontend.markup import json_markup, render
 from leakage.frontend.scripts import FOLDER
 
 ENTRY = "reader/reader.js"
 STYLES = ("reader.css", "hall.css")
+ROOM = ("../room/class.css",)  # of the program alone: a folder of files has no rooms
 DOOR = ("door.css",)  # of the front page, which only the folder has: in the program the Lab begins with it
 
 
 def stylesheet(*, door: bool = False) -> str:
-    """Return the CSS of the page Learn; with `door` also that of the front page, which only lessons in a folder of files have."""
-    return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES + (DOOR if door else ()))
+    """Return the CSS of the page Learn; with `door` that of lessons in a folder of files: they have a front page, and no rooms."""
+    return "".join((FOLDER / "reader" / name).read_text(encoding="utf-8") for name in STYLES + (DOOR if door else ROOM))
 
 
 def reader_page(about: Mapping[str, Any], scripts: Sequence[str], *, home: str, pages: Mapping[str, str], style_file: str = "") -> str:
@@ -29,7 +29,7 @@ def reader_page(about: Mapping[str, Any], scripts: Sequence[str], *, home: str, 
         pages: The addresses of the links beside that name, by their text.
         style_file: The address of the style sheet. Empty: the page contains its style.
     """
-    content, module = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"), not style_file
-    values: dict[str, Any] = {"about": Markup(content), "style": Markup(stylesheet() if module else ""), "style_file": style_file}
+    module = not style_file
+    values: dict[str, Any] = {"about": json_markup(about), "style": Markup(stylesheet() if module else ""), "style_file": style_file}
     values |= {"script": scripts[0], "module": module, "preloads": scripts if module else (), "home": home, "pages": pages}
     return render("ui/components/reader/reader.html.jinja", **values)

@@ -1,18 +1,20 @@
-// Every word of the reader is data: a phrase, or of a lesson. No other module of its folder holds prose, and no phrase is left over.
+// Every word of the reader and of rooms is data: a phrase, or of a lesson. No other module there holds prose, and no phrase is left over.
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import ts from 'typescript';
 import { PHRASES, say } from '../../leakage/ui/components/reader/phrases.js';
+import { ROOM_PHRASES, tell } from '../../leakage/ui/components/room/room_phrases.js';
 
-const READER = new URL('../../leakage/ui/components/reader/', import.meta.url);
+const FOLDERS = ['reader', 'room'].map((name) => new URL(`../../leakage/ui/components/${name}/`, import.meta.url));
 const BLANK = '□'; // where a template has a value
 const IN_A_ROW = /(\p{L}[,;:.!?]?|[\d□]) \p{L}|\p{L}[,;:.!?]? □/u; // two words, of which one may be a number or a value
 const CAPITAL = /^\p{Lu}\p{L}+$/u;
 const NO_TEXT = [/<[^>]*>/g, /[^{}]*\{[^{}]*:[^{}]*\}/g, /gle-[\w-]*/g]; // tags, CSS, names of classes
 // What is heard or compared, but never shown:
 const KEYS = /^(Arrow(Left|Right)|Page(Up|Down)|Escape|Arrow)$/; // what a browser calls a key
-const DATA = ['labels hidden', 'TH', 'ABCD']; // the end of a lesson's "stop", the name of a tag, the letters of the options
+// The end of a lesson's "stop", the name of a tag, the letters of the options, the methods of HTTP:
+const DATA = ['labels hidden', 'TH', 'ABCD', 'GET', 'PUT', 'POST'];
 const UNSEEN = ['Error', 'closest', 'querySelector', 'querySelectorAll', 'matchMedia']; // messages for the console, selectors, questions to the browser
 
 /**
@@ -61,10 +63,13 @@ function proseOf(code) {
     .map(({ text }) => text);
 }
 
-const modules = readdirSync(READER).filter((name) => name.endsWith('.js') && name !== 'phrases.js');
-const codes = modules.map((name) => ({ name, code: readFileSync(new URL(name, READER), 'utf8') }));
+const codes = FOLDERS.flatMap((folder) =>
+  readdirSync(folder)
+    .filter((name) => name.endsWith('.js') && !name.endsWith('phrases.js'))
+    .map((name) => ({ name, code: readFileSync(new URL(name, folder), 'utf8') })),
+);
 
-test('no module of the reader but its phrases holds prose', () => {
+test('no module of the reader or of rooms but their phrases holds prose', () => {
   for (const { name, code } of codes) assert.deepEqual(proseOf(code), [], name);
 });
 
@@ -78,6 +83,7 @@ test('prose would be found: in quotes, in a template, as one word, as the text o
 
 test('every phrase is named somewhere', () => {
   const all = codes.map(({ code }) => code).join('\n');
-  for (const name of Object.keys(PHRASES)) assert.ok(all.includes(`'${name}'`), name);
+  for (const name of Object.keys({ ...PHRASES, ...ROOM_PHRASES })) assert.ok(all.includes(`'${name}'`), name);
   assert.equal(say('beatsOf', { at: 2, n: 7 }), '2 of 7');
+  assert.equal(tell('answered', { n: 2, all: 7 }), '2 of 7 have answered.');
 });

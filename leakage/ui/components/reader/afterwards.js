@@ -1,4 +1,4 @@
-// Below the last beat: what the lesson does not show, its sources, and notes, worksheets and slides for teachers.
+// Below the last beat: what the lesson does not show, its sources, and, with notes, what teachers need: the notes, worksheets and slides.
 import { element } from '../dom.js';
 import { say } from './phrases.js';
 import { link } from './source.js';
@@ -9,6 +9,10 @@ import { link } from './source.js';
  */
 export function afterwards(lesson, source) {
   const box = element('section', 'gle-after');
+  const sources = element('ul', '');
+  sources.append(...lesson.source.map((words) => element('li', '', words)));
+  box.append(element('h2', '', say('caveat')), element('p', '', lesson.caveat), element('h2', '', say('source')), sources);
+  if (!lesson.notes) return box;
   const notes = element('details', 'gle-notes');
   const print = [
     link(source.handout(lesson.id), say('worksheet')),
@@ -17,9 +21,7 @@ export function afterwards(lesson, source) {
   ];
   notes.append(element('summary', '', say('notes')), element('p', '', lesson.notes), line(say('toPrint'), print));
   for (const [id, run] of Object.entries(lesson.runs)) if (run.film) notes.append(line(`${run.title}:`, source.slides(id)));
-  const sources = element('ul', '');
-  sources.append(...lesson.source.map((words) => element('li', '', words)));
-  box.append(element('h2', '', say('caveat')), element('p', '', lesson.caveat), element('h2', '', say('source')), sources, notes);
+  box.append(notes);
   return box;
 }
 

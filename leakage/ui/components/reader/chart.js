@@ -9,7 +9,7 @@ const LETTER = 0.58; // of the type's size: the width of a letter, about
 
 /**
  * @typedef {[number, number | null]} Point
- * @typedef {{ title: string, points: Point[] }} Series
+ * @typedef {{ title: string, points: Point[], mark?: string }} Series `mark`: another sign than that of its number
  * @typedef {object} Plot
  * @property {string} label what it shows, for a screen reader
  * @property {Series[]} series
@@ -21,6 +21,7 @@ const LETTER = 0.58; // of the type's size: the width of a letter, about
  * @property {boolean} [dots] every point is a mark; else a line only
  * @property {boolean} [lines] points are joined
  * @property {number[]} [tones] colours of the series, by number
+ * @property {{ title: string, mark: string, tone?: number }[]} [key] what the marks mean; without it, a mark for each series
  * @property {number} [height] pixels
  */
 
@@ -58,16 +59,19 @@ export class Chart {
     const { series, yTitle, dots } = this.plot;
     const head = element('p', 'gle-chart-head');
     head.append(element('span', '', yTitle));
-    if (series.length < 2) return [head];
-    head.append(
-      ...series.map(({ title }, place) => {
-        const item = element('span', 'gle-key-item', title);
-        item.dataset.tone = String(this.tone(place));
-        if (dots) item.prepend(element('i', '', `${MARKS[place % MARKS.length]} `));
-        return item;
-      }),
-    );
+    const each = series.map(({ title }, place) => ({ title, mark: dots ? this.mark(place) : '', tone: this.tone(place) }));
+    for (const { title, mark, tone } of this.plot.key ?? (series.length > 1 ? each : [])) {
+      const item = element('span', 'gle-key-item', title);
+      if (tone !== undefined) item.dataset.tone = String(tone);
+      if (mark) item.prepend(element('i', '', `${mark} `));
+      head.append(item);
+    }
     return [head];
+  }
+
+  /** @param {number} place */
+  mark(place) {
+    return this.plot.series[place].mark ?? MARKS[place % MARKS.length];
   }
 
   /** @param {number} place */
@@ -199,7 +203,7 @@ export class Chart {
       });
       const last = drawn.filter((spot) => spot !== null).slice(-1);
       const marked = dots ? drawn.filter((spot) => spot !== null) : last;
-      const mark = dots ? MARKS[place % MARKS.length] : MARKS[0];
+      const mark = dots ? this.mark(place) : MARKS[0];
       this.curves?.[place].replaceChildren(
         ...(lines ? [shape('path', { d: path, fill: 'none' })] : []),
         ...marked.map(([left, top]) => shape('text', { x: left, y: top + 0.36 * size, 'text-anchor': 'middle' }, mark)),

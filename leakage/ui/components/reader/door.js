@@ -110,9 +110,11 @@ export class Door {
     if (!own) return [];
     const needs = needs_program ? ` (${say('needsProgram')})` : '';
     this.ownPlace = new OwnPlace(own, (query, words) => linkTo('', `${links.lab}${query ? `?${query}` : ''}`, `${words}${needs}`));
-    const button = element('button', 'gle-door-own', `${say('tryOwn')} `);
+    const button = element('button', 'gle-door-own');
     button.type = 'button';
-    button.append(element('span', '', say('tryOwnPicture')));
+    const words = element('span', '', `${say('tryOwn')} `); // one item of the button's flex row, which would drop the space between two
+    words.append(element('span', '', say('tryOwnPicture')));
+    button.append(words);
     button.addEventListener('click', () => {
       this.goOn();
       this.ownPlace?.open({});

@@ -19,6 +19,8 @@ export class Exhibits {
     /** @type {{ destroy(): void }[]} */
     this.parts = [];
     this.staged = -2; // the beat whose runs, grid or figure are here
+    /** @type {((whatIf: WhatIf, place: number) => { root: HTMLElement, destroy(): void }) | null} what a class shows below a grid */
+    this.beside = null;
   }
 
   /**
@@ -41,6 +43,15 @@ export class Exhibits {
     return source >= 0;
   }
 
+  /**
+   * Let a class show something below each grid, or, with null, no longer.
+   * @param {Exhibits['beside']} beside
+   */
+  open(beside) {
+    this.beside = beside;
+    if (this.lesson.beats[this.staged]?.grid) this.change(this.staged);
+  }
+
   /** @param {number} source */
   change(source) {
     const before = this.parts.find((part) => part instanceof Screen);
@@ -61,7 +72,7 @@ export class Exhibits {
   /** @param {{ root: HTMLElement, destroy(): void }} part */
   add(part) {
     this.parts.push(part);
-    this.root.append(part.root);
+    if (!part.root.parentElement) this.root.append(part.root); // else it stands within another part
   }
 
   /**
@@ -81,7 +92,9 @@ export class Exhibits {
    */
   addGrid(name, words) {
     const { picture, lab, own } = this.from;
-    this.add(new WhatIf(this.lesson.grids[name], { film: picture('grids', name), lab, own, words }));
+    const whatIf = new WhatIf(this.lesson.grids[name], { film: picture('grids', name), lab, own, words });
+    this.add(whatIf);
+    if (this.beside) this.add(this.beside(whatIf, this.staged));
   }
 
   /** Play or stop the runs. */

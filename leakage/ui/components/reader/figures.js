@@ -15,6 +15,7 @@ const LONG = 12; // letters of a name on an axis
  * @property {number | null} line
  * @property {string} line_title
  * @property {string} file
+ * @property {boolean} [joined] false: the values stand side by side, and no line joins them
  */
 
 export class FigureBox {
@@ -43,7 +44,7 @@ export class FigureBox {
  * @param {Figure} figure
  * @returns {import('./chart.js').Plot}
  */
-export function plotOf({ x_title: xTitle, y_titles: titles, y_unit: unit, points, line, line_title: lineTitle }) {
+export function plotOf({ x_title: xTitle, y_titles: titles, y_unit: unit, points, line, line_title: lineTitle, joined = true }) {
   const names = [...new Set(points.map(([x]) => x))];
   const categories = names.map((name) => (typeof name === 'number' ? short(name).replace(/^1\.0·/, '') : name));
   const positive = points.flatMap(([, all]) => all).filter((value) => value > 0);
@@ -52,7 +53,7 @@ export function plotOf({ x_title: xTitle, y_titles: titles, y_unit: unit, points
   return {
     label: `${yTitle}; ${xTitle}: ${categories.join(', ')}`,
     series: titles.map((title, place) => ({ title, points: points.map(([x, all]) => [names.indexOf(x), all[place]]) })),
-    ...{ categories, xTitle, yTitle, log, dots: true, lines: names.length === points.length },
+    ...{ categories, xTitle, yTitle, log, dots: true, lines: joined && names.length === points.length },
     line: line === null ? null : { at: line, title: lineTitle },
     height: 320,
   };

@@ -1,9 +1,22 @@
 // The votes of a class on the questions of a lesson: raised hands before and after discussion, and which answer is shown. No access to the page.
+import { say } from './phrases.js';
+
+/**
+ * @typedef {object} Votes what a presentation asks of the votes of a class, be they raised hands or those of phones
+ * @property {boolean} counted whether phones count them, so that no key does
+ * @property {number} unveiled the place of the question that shows its answer, or -1
+ * @property {(place: number, option: number, count: number) => void} raise
+ * @property {(place: number) => void} again
+ * @property {(place: number) => number[][]} votesOf
+ * @property {(place: number, revealed: boolean) => string} wordsOf
+ * @property {(votes: number) => string} votesWords
+ */
 
 const sum = (/** @type {number[]} */ hands) => hands.reduce((all, one) => all + one, 0);
 
 export class Hall {
   constructor() {
+    this.counted = false;
     this.unveiled = -1; // the question that shows its answer
     /** @type {Map<number, number[][]>} the place of a question -> its votes: of each option, how many hands */
     this.votes = new Map();
@@ -53,5 +66,20 @@ export class Hall {
    */
   votesOf(place) {
     return (this.votes.get(place) ?? []).filter(sum);
+  }
+
+  /**
+   * Before the answer the class sees only how many hands are up, so that students do not follow each other.
+   * @param {number} place
+   * @param {boolean} revealed
+   */
+  wordsOf(place, revealed) {
+    const count = this.raised(place);
+    return revealed ? '' : [this.isSecond(place) ? say('discuss') : '', count ? this.votesWords(count) : ''].filter(Boolean).join(' ');
+  }
+
+  /** @param {number} votes */
+  votesWords(votes) {
+    return say('hands', { n: votes });
   }
 }

@@ -23,6 +23,7 @@ export const PRESENTING = {
   again: { keys: ['v'], does: 'keyAgain' },
   black: { keys: ['b', '.'], does: 'keyBlack' },
   speaker: { keys: ['s'], does: 'speaker' },
+  room: { keys: ['o'], does: 'keyRoom' },
   jump: { keys: ['g'], does: 'keyJump' },
   address: { keys: ['q'], does: 'keyAddress' },
   leave: { keys: ['Escape'], does: 'leave' },

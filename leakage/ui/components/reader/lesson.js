@@ -5,8 +5,9 @@ import { Exhibits } from './exhibits.js';
 import { Hall } from './hall.js';
 import { keep } from './kept.js';
 import { isTaken, nameOf } from './keys.js';
-import { optionList, outcomeOf, raisedHands } from './marking.js';
+import { optionList, outcomeOf, raisedHands, voteActs } from './marking.js';
 import { say } from './phrases.js';
+import { titleOf } from './titles.js';
 import { Walk, writeHash } from './walk.js';
 
 /**
@@ -29,16 +30,6 @@ import { Walk, writeHash } from './walk.js';
  * @property {Partial<import('./walk.js').Kept>} [kept]
  */
 
-const TITLES = /** @type {const} */ ({
-  text: 'idea',
-  play: 'watch',
-  guess: 'guess',
-  reveal: 'answer',
-  try: 'try',
-  figure: 'figure',
-  takeaway: 'takeaway',
-});
-
 export class LessonView {
   /**
    * @param {LessonData} lesson
@@ -50,7 +41,7 @@ export class LessonView {
     this.walk = new Walk(lesson.beats, around.kept);
     this.exhibits = new Exhibits(lesson, around.source);
     this.presenting = false;
-    this.hall = new Hall();
+    this.hall = /** @type {import('./hall.js').Votes} */ (new Hall());
     /** @type {(() => void)[]} called after every change, for the speaker's window */
     this.watchers = [];
     this.root = element('article', 'gle-lesson');
@@ -86,15 +77,17 @@ export class LessonView {
    * @param {number} place
    */
   titleOf(kind, place) {
-    return say(kind === 'text' && place ? 'background' : TITLES[/** @type {keyof typeof TITLES} */ (kind)]);
+    return titleOf(kind, place);
   }
 
   /**
-   * Go to the beat before or after. After the last beat a reader goes to the next lesson; a presentation stays, and a link leads on.
+   * Go to the beat before or after. After the last beat a reader goes to the next lesson; a presentation stays, and a link leads on. A vote
+   * of phones is not passed before its answer is shown, unless a clicker turns the beats of a presentation.
    * @param {number} by
    */
   step(by) {
     const { walk } = this;
+    if (by > 0 && this.veiled) return this.unveil();
     if (by > 0 && walk.place === walk.last) {
       const { next, moved } = this.around;
       return this.presenting ? undefined : moved(next ? `#${next.id}` : '#');
@@ -162,9 +155,7 @@ export class LessonView {
   write() {
     const { walk } = this;
     const { kind, text, options } = walk.beat;
-    const focused = document.activeElement?.classList.contains('gle-option')
-      ? [...this.text.querySelectorAll('.gle-option')].indexOf(document.activeElement)
-      : -1;
+    const focused = [...this.text.querySelectorAll('button')].indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
     const kindly = element('p', 'gle-kind', this.titleOf(kind, walk.place));
     const words = element('p', 'gle-words', text);
     /** @type {HTMLElement[]} */
@@ -173,13 +164,15 @@ export class LessonView {
     if (this.presenting && walk.place === walk.last) parts.push(...this.wayOn());
     if (options) {
       const chosen = walk.guesses.get(walk.place);
-      const { revealed } = this;
-      const votes = this.presenting ? this.hall.votesOf(walk.place) : [];
-      parts.push(optionList({ options, chosen, revealed, votes, choose: (option) => this.choose(option) }));
-      if (this.presenting && !revealed) parts.push(...raisedHands(this.hall.raised(walk.place), this.hall.isSecond(walk.place)));
+      const { revealed, hall, voting } = this;
+      const votes = voting ? hall.votesOf(walk.place) : [];
+      const votesWords = (/** @type {number} */ count) => hall.votesWords(count);
+      parts.push(optionList({ options, chosen, revealed, votes, votesWords, choose: (option) => this.choose(option) }));
+      if (voting) parts.push(...raisedHands(hall.wordsOf(walk.place, revealed)));
+      if (voting && !this.presenting) parts.push(voteActs({ revealed, reveal: () => this.unveil(), again: () => this.again() }));
     }
     this.text.replaceChildren(...parts);
-    if (focused >= 0) /** @type {HTMLElement | undefined} */ (this.text.querySelectorAll('.gle-option')[focused])?.focus();
+    if (focused >= 0) this.text.querySelectorAll('button')[focused]?.focus();
   }
 
   /** The link to the next lesson, for a presentation, which has no buttons. */
@@ -191,17 +184,35 @@ export class LessonView {
     return [link];
   }
 
+  /** Whether a class votes on the questions: it sees the page, or answers on its phones. */
+  get voting() {
+    return this.presenting || this.hall.counted;
+  }
+
   get opened() {
-    return this.presenting && this.hall.unveiled === this.walk.place;
+    return this.voting && this.hall.unveiled === this.walk.place;
   }
 
   get revealed() {
-    return this.presenting ? this.opened : this.walk.revealed();
+    return this.voting ? this.opened : this.walk.revealed();
+  }
+
+  /** Whether phones vote here and no presentation goes on: then the answer is the next step. */
+  get veiled() {
+    return this.hall.counted && !this.presenting && this.walk.beat.options !== undefined && !this.opened;
   }
 
   /** Show a hall which option is right, or hide it again. */
   unveil() {
     if (this.walk.beat.options) this.poll(() => (this.hall.unveiled = this.opened ? -1 : this.walk.place));
+  }
+
+  /** Hide the answer, and let the class vote on the question once more. */
+  again() {
+    const { walk, hall } = this;
+    if (!walk.beat.options) return;
+    walk.guesses.delete(walk.place);
+    this.poll(() => hall.again(walk.place));
   }
 
   /**
@@ -212,6 +223,7 @@ export class LessonView {
     change();
     this.write();
     this.stage();
+    this.offerNext();
     this.tellWatchers();
   }
 
@@ -221,16 +233,22 @@ export class LessonView {
     const hash = (/** @type {number} */ place) => writeHash(lesson.id, place, this.presenting);
     this.dots.replaceChildren(...dotsOf(walk, (kind, place) => this.titleOf(kind, place), hash));
     this.back.setAttribute('aria-disabled', String(walk.place === 0));
+    this.offerNext();
+    this.tellWatchers();
+  }
+
+  offerNext() {
+    const { walk } = this;
     const open = walk.beat.options && !walk.guesses.has(walk.place) && !walk.free;
     this.next.setAttribute('aria-disabled', String(Boolean(open)));
     this.next.textContent = this.nextWords();
-    this.tellWatchers();
   }
 
   nextWords() {
     const { walk, around } = this;
+    if (this.veiled) return say('showAnswer');
     if (walk.place === walk.last) return around.next ? say('nextLesson', { title: around.next.title }) : say('finish');
-    return walk.beat.options ? say('reveal') : say('next');
+    return walk.beat.options && !this.voting ? say('reveal') : say('next');
   }
 
   /**

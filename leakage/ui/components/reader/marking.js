@@ -1,5 +1,6 @@
 // The question of a beat: options to choose from, and, once the answer is shown, which option was right and why.
 import { element } from '../dom.js';
+import { button } from './dots.js';
 import { say } from './phrases.js';
 import { letter } from './walk.js';
 
@@ -10,6 +11,7 @@ import { letter } from './walk.js';
  * @property {number | undefined} chosen
  * @property {boolean} revealed
  * @property {number[][]} [votes] of a hall: one, or the one before and the one after; shown with the answer
+ * @property {(votes: number) => string} [votesWords] how many voted for an option, where there is one vote
  * @property {(option: number) => void} choose
  */
 
@@ -17,24 +19,24 @@ import { letter } from './walk.js';
  * The options as buttons. Before the answer is seen they only say which is chosen; afterwards each says what is right, and why.
  * @param {Asked} asked
  */
-export function optionList({ options, chosen, revealed, votes = [], choose }) {
+export function optionList({ options, chosen, revealed, votes = [], votesWords = String, choose }) {
   const list = element('ol', 'gle-options');
   list.setAttribute('aria-label', say('question'));
   options.forEach((option, place) => {
     const item = element('li', '');
-    const button = element('button', 'gle-option');
-    button.type = 'button';
-    button.setAttribute('aria-pressed', String(place === chosen));
-    button.append(element('b', 'gle-letter', letter(place)), element('span', '', option.text));
+    const press = element('button', 'gle-option');
+    press.type = 'button';
+    press.setAttribute('aria-pressed', String(place === chosen));
+    press.append(element('b', 'gle-letter', letter(place)), element('span', '', option.text));
     if (revealed) {
       item.dataset.mark = option.right ? 'right' : 'wrong';
-      button.setAttribute('aria-disabled', 'true');
-      button.append(element('em', '', markOf(option, place === chosen)));
-      item.append(button, ...barsOfVotes(votes, place), element('p', 'gle-why', option.why));
+      press.setAttribute('aria-disabled', 'true');
+      press.append(element('em', '', markOf(option, place === chosen)));
+      item.append(press, ...barsOfVotes(votes, place, votesWords), element('p', 'gle-why', option.why));
     } else {
-      if (place === chosen) button.append(element('em', '', say('yourGuess')));
-      button.addEventListener('click', () => choose(place));
-      item.append(button);
+      if (place === chosen) press.append(element('em', '', say('yourGuess')));
+      press.addEventListener('click', () => choose(place));
+      item.append(press);
     }
     list.append(item);
   });
@@ -42,11 +44,12 @@ export function optionList({ options, chosen, revealed, votes = [], choose }) {
 }
 
 /**
- * How many hands an option had, as parts of all that were raised; of two votes side by side.
+ * How many votes an option had, as parts of all; of two votes side by side.
  * @param {number[][]} votes
  * @param {number} option
+ * @param {(votes: number) => string} words
  */
-function barsOfVotes(votes, option) {
+function barsOfVotes(votes, option, words) {
   if (!votes.length) return [];
   const row = element('p', 'gle-votes');
   votes.forEach((hands, round) => {
@@ -57,20 +60,29 @@ function barsOfVotes(votes, option) {
     bar.style.width = `${(100 * hands[option]) / all}%`;
     track.append(bar);
     if (votes.length > 1) vote.append(element('small', '', say(round ? 'voteAfter' : 'voteBefore')));
-    vote.append(track, element('b', '', votes.length > 1 ? String(hands[option]) : say('hands', { n: hands[option] })));
+    vote.append(track, element('b', '', votes.length > 1 ? String(hands[option]) : words(hands[option])));
     row.append(vote);
   });
   return [row];
 }
 
 /**
- * Before the answer the class sees only how many hands are up, so that students do not follow each other.
- * @param {number} count
- * @param {boolean} second whether it votes again
+ * What a class reads below the options: how many have voted.
+ * @param {string} words
  */
-export function raisedHands(count, second) {
-  const words = [second ? say('discuss') : '', count ? say('hands', { n: count }) : ''].filter(Boolean).join(' ');
-  return words ? [element('p', 'gle-raised', words)] : [];
+export const raisedHands = (words) => (words ? [element('p', 'gle-raised', words)] : []);
+
+/**
+ * What the teacher of a class with phones may press at a question outside a presentation, each with its key.
+ * @param {{ revealed: boolean, reveal: () => void, again: () => void }} how
+ */
+export function voteActs({ revealed, reveal, again }) {
+  const row = element('p', 'gle-vote-acts');
+  row.append(
+    button('gle-quiet', `${say(revealed ? 'hideAnswer' : 'showAnswer')} (r)`, reveal),
+    button('gle-quiet', `${say('keyAgain')} (v)`, again),
+  );
+  return row;
 }
 
 /**

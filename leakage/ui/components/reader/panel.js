@@ -18,8 +18,9 @@ export class Panel {
    * @param {string} name of the key that opens it, and closes it again
    * @param {string} title
    * @param {HTMLElement[]} parts
+   * @param {string} [leave] the words of the button that closes it
    */
-  show(name, title, parts) {
+  show(name, title, parts, leave = say('close')) {
     const heading = element('h2', '', title);
     heading.id = 'gle-panel-title';
     this.root.setAttribute('aria-labelledby', heading.id);
@@ -27,7 +28,7 @@ export class Panel {
     this.root.replaceChildren(
       heading,
       ...parts,
-      button('gle-quiet', say('close'), () => this.close()),
+      button('gle-quiet', leave, () => this.close()),
     );
     if (!this.root.open) this.root.showModal();
     this.shows = name;
@@ -42,8 +43,11 @@ export class Panel {
   }
 }
 
-/** Two lists of keys: for every reader, and for a presentation. */
-export function keyList() {
+/**
+ * Two lists of keys: for every reader, and for a presentation.
+ * @param {Record<string, () => void>} acts what a presentation can do here: only some pages have rooms
+ */
+export function keyList(acts) {
   const box = element('div', 'gle-keys');
   for (const [title, keys] of /** @type {const} */ ([
     [say('keysAlways'), READING],
@@ -51,7 +55,8 @@ export function keyList() {
   ])) {
     // prettier-ignore
     const list = element('dl', '');
-    for (const key of Object.values(keys)) {
+    for (const [name, key] of Object.entries(keys)) {
+      if (name === 'room' && !acts[name]) continue;
       const row = element('div', '');
       const caps = element('dt', '');
       caps.append(...capsOf(key).flatMap((cap) => [element('kbd', '', cap), ' ']));

@@ -1,42 +1,53 @@
 // Presentation to a class: a beat fills the screen, a clicker's keys go from beat to beat, and a window for the speaker shows notes.
 import { element } from '../dom.js';
+import { RoomHost } from '../room/room_host.js';
+import { Awake } from './awake.js';
 import { button } from './dots.js';
 import { isTaken, nameOf, optionOf } from './keys.js';
 import { beatList, keyList, largeAddress, Panel } from './panel.js';
 import { say } from './phrases.js';
+import { RestingPointer } from './pointer.js';
 import { SpeakerWindow } from './speaker.js';
 import { writeHash } from './walk.js';
 
 const CUE = 3000; // milliseconds
+const OPEN_ROOM = ['reveal', 'again', 'room']; // keys that work outside a presentation, too, while a room is open
 
 /** Whether the page fills the screen, by its own wish or by the browser's key for it. */
 const isFilled = () => Boolean(document.fullscreenElement) || matchMedia('(display-mode: fullscreen)').matches;
 
 export class Presenter {
-  /** @param {import('./lesson.js').LessonView} view */
-  constructor(view) {
+  /**
+   * @param {import('./lesson.js').LessonView} view
+   * @param {string | null} [rooms] where a class may follow on its phones: the prefix of the server's addresses
+   */
+  constructor(view, rooms = null) {
     this.view = view;
+    this.awake = new Awake();
+    this.pointer = new RestingPointer();
     /** @type {Map<number, number>} of the hall, or, while it is asked, the reader's own */
     this.guesses = new Map();
     this.black = element('div', 'gle-black');
     this.black.hidden = true;
-    this.cue = element('p', 'gle-cue', say('cue'));
+    this.cue = element('p', 'gle-cue');
     this.cue.hidden = true;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.cued = undefined;
     document.body.append(this.black, this.cue);
     this.panel = new Panel();
+    this.host = rooms === null ? null : new RoomHost(view, this, rooms);
     /** @type {Record<string, () => void>} what the keys do that walk no further */
     this.acts = {
       reveal: () => view.unveil(),
-      again: () => this.again(),
+      again: () => view.again(),
       black: () => (this.black.hidden = !this.black.hidden),
       speaker: () => this.speaker.open(),
       jump: () => this.panel.show('jump', say('keyJump'), [beatList(view, (place) => this.jump(place))]),
       address: () => this.panel.show('address', say('keyAddress'), largeAddress(this.address)),
-      help: () => this.panel.show('help', say('keys'), [keyList()]),
+      help: () => this.panel.show('help', say('keys'), [keyList(this.acts)]),
       leave: () => this.set(false, true),
     };
+    if (this.host) this.acts.room = () => void this.host?.show();
     this.speaker = new SpeakerWindow(view, this);
     this.lay();
   }
@@ -47,6 +58,7 @@ export class Presenter {
     present.title = say('presentHelp');
     row.append(
       present,
+      ...(this.host ? [this.host.button, this.host.offer] : []),
       button('gle-quiet gle-only-present', say('speaker'), () => this.speaker.open()),
       button('gle-quiet gle-only-present', say('leave'), () => this.set(false, true)),
     );
@@ -71,7 +83,9 @@ export class Presenter {
     if (on === this.on) return;
     const { view } = this;
     view.presenting = on;
-    view.walk.free = on;
+    view.walk.free = on || Boolean(this.host?.room);
+    this.awake.set(on);
+    this.pointer.set(on);
     [view.walk.guesses, this.guesses] = [this.guesses, view.walk.guesses]; // a hall's guesses are not the reader's
     document.documentElement.classList.toggle('gle-presenting', on);
     this.black.hidden = true;
@@ -92,6 +106,7 @@ export class Presenter {
   hint(on) {
     clearTimeout(this.cued);
     this.cue.hidden = !on;
+    this.cue.textContent = say(this.host?.room ? 'cueRoom' : 'cue');
     if (on) this.cued = setTimeout(() => (this.cue.hidden = true), CUE);
   }
 
@@ -103,14 +118,6 @@ export class Presenter {
   jump(place) {
     this.panel.close();
     this.view.go(place);
-  }
-
-  /** Hide the answer, and let the hall vote on the question once more. */
-  again() {
-    const { walk, hall } = this.view;
-    if (!walk.beat.options) return;
-    walk.guesses.delete(walk.place);
-    this.view.poll(() => hall.again(walk.place));
   }
 
   /**
@@ -137,7 +144,7 @@ export class Presenter {
     } else if (name === 'fill' && this.on && !isFilled()) this.fill();
     else if (name === 'fill') this.set(!this.on, true);
     else if (name === 'help') this.acts.help();
-    else if (!this.on) return false;
+    else if (!this.on && !(this.host?.room && OPEN_ROOM.includes(name))) return false;
     else if (name === 'raise') this.raise(optionOf(event));
     else if (this.acts[name]) this.acts[name]();
     else return false;
@@ -164,6 +171,9 @@ export class Presenter {
 
   destroy() {
     document.documentElement.classList.remove('gle-presenting');
+    this.awake.set(false);
+    this.pointer.set(false);
+    this.host?.destroy();
     this.speaker.close();
     this.hint(false);
     this.black.remove();

@@ -98,7 +98,7 @@ export class Reader {
       next: lessons[lessons.indexOf(entry) + 1] ?? null,
       kept: readKept()[entry.id],
     });
-    this.presenter = new Presenter(this.view);
+    this.presenter = new Presenter(this.view, this.about.rooms ? this.about.base : null);
     document.title = say('pageTitle', { title: lesson.title });
     this.host.replaceChildren(this.view.root);
     scrollTo(0, 0);

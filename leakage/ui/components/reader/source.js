@@ -7,14 +7,17 @@ import { say } from './phrases.js';
  * @property {string} base what stands before every address of the program
  * @property {string} data where the program has the data of the lessons
  * @property {string} own the address of the script that attacks the visitor's own picture
+ * @property {boolean} [rooms] a class may follow on its phones
  * @property {boolean} [folder] there is no program: everything lies beside the page
  * @property {import('./shelf.js').Entry[]} lessons
  * @property {import('./door.js').DoorData} [door] stands above the lessons where there is no Lab to have it
  *
  * @typedef {object} Source
  * @property {(id: string) => Promise<import('./lesson.js').LessonData>} lesson
+ * @property {(name: string) => Promise<import('./recording.js').Recording>} record a recorded run by itself
  * @property {(kind: 'runs' | 'grids' | 'thumbnails', name: string) => string} picture its address
- * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab with these settings
+ * @property {(query: string | null, words: string) => HTMLAnchorElement} lab a link to the Lab with these settings; without
+ *   an address where the visitor may not go there
  * @property {string} own see About
  * @property {(name: string) => string} handout the address of a page to print
  * @property {(run: string) => HTMLAnchorElement[]} slides links to a recorded run as pictures for a slide
@@ -26,17 +29,20 @@ export const sourceOf = (about) => (about.folder ? folder(about) : program(about
 /** @type {(about: About) => Source} */
 const program = ({ base, data, own }) => ({
   own,
-  lesson: async (id) => {
-    const address = `${data}/lessons/${id}.json`;
-    const answer = await fetch(address);
-    if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
-    return answer.json();
-  },
+  lesson: (id) => fetchJson(`${data}/lessons/${id}.json`),
+  record: (name) => fetchJson(`${data}/records/${name}.json`),
   picture: (kind, name) => `${data}/${kind}/${name}.webp`,
   lab: (query, words) => link(`${base}/${query ? `?${query}` : ''}`, words),
   handout: (name) => `${base}/learn/worksheets/${name}.html`,
   slides: (run) => [link(`${data}/slides/${run}.png`, say('slide')), link(`${data}/slides/${run}.gif`, say('moving'))],
 });
+
+/** @param {string} address */
+async function fetchJson(address) {
+  const answer = await fetch(address);
+  if (!answer.ok) throw new Error(`${address}: ${answer.status}`);
+  return answer.json();
+}
 
 /**
  * A page from a folder may fetch nothing: its data are scripts, which hand over what they hold by `gle.data`.
@@ -48,13 +54,15 @@ function folder({ own }) {
   const known = new Map();
   const data = (/** @type {string} */ name, /** @type {any} */ value) => known.set(name, value);
   Object.assign(globalThis, { gle: { data } });
+  const bring = async (/** @type {string} */ name, /** @type {string} */ address) => {
+    await load(address);
+    if (!known.has(name)) throw new Error(`${address} brought nothing.`);
+    return known.get(name);
+  };
   return {
     own,
-    lesson: async (id) => {
-      await load(`data/${id}.js`);
-      if (!known.has(`lessons/${id}`)) throw new Error(`data/${id}.js brought nothing.`);
-      return known.get(`lessons/${id}`);
-    },
+    lesson: (id) => bring(`lessons/${id}`, `data/${id}.js`),
+    record: (name) => bring(`records/${name}`, `data/${name}.js`),
     picture: (kind, name) => `${kind}/${name}.webp`,
     lab: (query, words) => link(`program.html${query ? `?${query}` : ''}`, `${words} (${say('needsProgram')})`),
     handout: (name) => `worksheets/${name}.html`,

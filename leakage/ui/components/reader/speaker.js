@@ -66,7 +66,7 @@ export class SpeakerWindow {
     press(capsOf(READING.next)[0], say('next'), () => view.step(1));
     press(capsOf(READING.play)[0], say('keyPlay'), () => view.exhibits.toggle());
     const { raise, speaker, ...others } = PRESENTING;
-    for (const [name, key] of Object.entries(others)) press(capsOf(key)[0], say(key.does), presenter.acts[name]);
+    for (const [name, key] of Object.entries(others)) if (presenter.acts[name]) press(capsOf(key)[0], say(key.does), presenter.acts[name]);
     press(capsOf(READING.help)[0], say('keys'), presenter.acts.help);
     const kinds = /** @type {const} */ ([
       ['', 'chooseOption', (/** @type {number} */ option) => view.choose(option)],
@@ -75,6 +75,7 @@ export class SpeakerWindow {
     this.options = kinds.flatMap(([shift, words, act]) =>
       [0, 1, 2, 3].map((option) => ({
         option,
+        raises: shift !== '',
         made: press(`${shift}${option + 1}`, say(words, { letter: letter(option) }), () => act(option), this.voting),
       })),
     );
@@ -108,7 +109,8 @@ export class SpeakerWindow {
     const next = beats[walk.place + 1];
     const row = element('div', 'row');
     row.append(this.clock, this.pace);
-    for (const { option, made } of this.options ?? []) made.hidden = option >= options.length;
+    const { counted } = this.view.hall;
+    for (const { option, raises, made } of this.options ?? []) made.hidden = option >= options.length || (raises && counted);
     this.voting.hidden = !options.length;
     this.now.replaceChildren(
       element('h1', '', `${lesson.title}, ${say('beatsOf', { at: walk.place + 1, n: beats.length })}`),
@@ -134,6 +136,7 @@ export class SpeakerWindow {
     const lines = hall
       .votesOf(walk.place)
       .map((hands) => hands.map((n, option) => say('votesOf', { letter: letter(option), n })).join('  ·  '));
+    if (hall.counted) lines.unshift(hall.wordsOf(walk.place, false));
     if (chosen !== undefined) lines.unshift(say('hallChose', { letter: letter(chosen) }));
     return lines.length ? [element('h2', '', say('guesses')), ...lines.map((line) => element('p', '', line))] : [];
   }

@@ -59,6 +59,8 @@ export class WhatIf {
     this.choice = grid.knobs.map(() => 0);
     /** @type {Set<number>} cells that were looked at */
     this.tried = new Set();
+    /** @type {(cell: number) => void} called after each choice that a visitor makes */
+    this.chosen = () => {};
     this.gone = false;
     /** @type {HTMLImageElement | null} */
     this.image = null;
@@ -89,7 +91,13 @@ export class WhatIf {
         const choice = element('label', 'gle-value');
         const input = element('input', '');
         Object.assign(input, { type: 'radio', name: `knob-${knob}`, checked: value === 0 });
-        input.addEventListener('change', () => this.turn(knob, value));
+        input.addEventListener('change', () => {
+          this.turn(knob, value);
+          this.chosen(this.cell);
+        });
+        input.addEventListener('click', () => {
+          if (this.choice[knob] === value) this.chosen(this.cell); // a change comes after its click
+        });
         choice.append(input, element('span', '', label));
         row.append(choice);
       });
@@ -120,6 +128,22 @@ export class WhatIf {
     this.offerOwn();
     this.draw();
     this.plotTried();
+  }
+
+  /** The cell that is shown. */
+  get cell() {
+    return cellOf(this.grid.knobs, this.choice);
+  }
+
+  /**
+   * Show a cell that was chosen elsewhere; the knobs follow.
+   * @param {number} cell
+   */
+  choose(cell) {
+    const inputs = [...this.root.querySelectorAll('.gle-values')].map((row) => row.querySelectorAll('input'));
+    this.choice = placesOf(this.grid.knobs, cell);
+    this.choice.forEach((value, knob) => (inputs[knob][value].checked = true));
+    this.turn(0, this.choice[0]);
   }
 
   /** Offer to compute this choice with the visitor's own picture, where a page can. */

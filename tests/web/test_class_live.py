@@ -1,0 +1,67 @@
+"""What phones are told while the teacher's live run is computed."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from event_loop import run_async
+
+from leakage.learn.reader_data import reader_lesson
+from leakage.rooms.outline import Outline
+from leakage.rooms.room import Room
+from leakage.runs.service import Service
+from leakage.runs.store import Store
+from leakage.settings import Settings
+from leakage.spec import catalog
+from leakage.web import live_runs
+from leakage.web.live_runs import LiveRuns
+from leakage.web.routes import Routes
+from leakage.web.stream import Stream
+
+LESSON, QUESTION, TRY = "07-noise", 3, 5  # beats of this lesson
+
+
+@pytest.fixture
+def store(tmp_path: Path, written: Path) -> Iterator[Store]:
+    (tmp_path / "catalog.json").write_bytes(written.read_bytes())
+    store = Store(tmp_path / "store.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def live(store: Store, tmp_path: Path) -> LiveRuns:
+    service = Service(store, Settings(home=tmp_path, slots=2, store_mb=4096, memory_mb=0))
+    stream = Stream(service, store)
+    return LiveRuns(service, stream, Routes(service, store, stream))
+
+
+def test_phones_at_the_beat_know_while_the_run_of_the_teacher_is_computed(
+    live: LiveRuns, store: Store, written: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_runs, "LOOK", 0.01)
+    room = Room("KRT4P", "k" * 24, Outline.of(reader_lesson(LESSON, catalog.read(written))), beat=TRY, now=0.0)
+    room.let_compute(True)
+    told = []
+
+    def note() -> None:
+        told.append(room.state("student")["computing"])
+
+    async def go() -> None:
+        await live.ask(room, "a phone", TRY, 0)
+        await asyncio.sleep(0)
+        note()  # a phone's run is not the teacher's
+        run = await live.ask(room, "teacher", TRY, 1)
+        await asyncio.sleep(0)
+        for beat in (TRY, QUESTION, TRY):
+            room.lead(beat)
+            note()
+        store.claim("0:1")
+        store.claim("1:1")
+        store.finish(run, "done")
+        await asyncio.gather(*live.tasks)
+        note()
+
+    run_async(go())
+    assert told == [False, True, False, True, False]
