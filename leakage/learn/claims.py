@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -23,6 +24,7 @@ FOLDS: dict[str, Callable[[Sequence[Any]], Any]] = {
     "sum": sum,
     "count": len,
 }
+STEP = re.compile(r"\[([^\]]+)\]|([^.\[\]]+)")  # of a dotted name: a key in square brackets, or one without dots
 FIGURES = FOLDER / "figures.json"
 RESULTS = ("benchmarks/results/", "assets/")  # a claim is backed by a file in one of these
 
@@ -68,8 +70,11 @@ def recompute(claim: Claim, *, root: Path = ROOT) -> int | float:
         raise SpecError(f"no row where {claim.where}.")
     if how == "le":
         return len([value for value in values if value <= float(bound)])
-    if how == "eq":
-        return len([value for value in values if str(value) == bound])
+    if how == "ge":
+        return len([value for value in values if value >= float(bound)])
+    if how in ("eq", "share"):
+        equal = len([value for value in values if str(value) in bound.split("|")])
+        return equal if how == "eq" else 100 * equal / len(values)
     folded = number(values[0] if how == "one" else FOLDS[how](values))
     return folded * claim.scale
 
@@ -124,13 +129,16 @@ def _content(file: Path, _changed: int) -> Any:
 
 
 def read(row: Any, name: str) -> Any:
-    """Return a value of nested data by a dotted name: a number is an index of a list, "a*b" the product of two values.
+    """Return a value of nested data by a dotted name.
+
+    A number is the index of a list, "a*b" the product of two values, and "mse.[0.0001]" has a key that contains a dot.
 
     Raises LookupError if the value does not exist.
     """
     if "*" in name:
         return math.prod(read(row, part) for part in name.split("*"))
-    for step in name.split("."):
+    for bracketed, plain in STEP.findall(name):
+        step = bracketed or plain
         try:
             row = row[int(step)] if isinstance(row, list | tuple) else row[step] if isinstance(row, dict) else getattr(row, step)
         except (LookupError, ValueError, AttributeError):
