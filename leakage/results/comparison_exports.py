@@ -9,7 +9,7 @@ from leakage.data.images import saved
 from leakage.results import comparison_report
 from leakage.results.differences import HONEST
 from leakage.results.exports import GAP, WIDE, Download, table
-from leakage.results.slides import wrapped
+from leakage.results.lettering import wrapped
 from leakage.results.variant_results import VariantResult, data, gather, without_infinity
 from leakage.runs.event_parts import CheckFacts
 from leakage.runs.store import Store

@@ -214,5 +214,6 @@ MAKERS: dict[str, dict[str, Callable[[Store, Run], Download | None]]] = {  # kin
     "invert": {"curves.csv": _epochs, "experiment.json": _experiment},
     "rank": {"experiment.json": _experiment},
     "handed": {},
+    "norms": {},
     "audit": {"audit.json": _audit},
 }

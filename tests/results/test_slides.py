@@ -6,12 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image, ImageColor
+from drawn_pictures import corners
+from PIL import Image
 from small_problems import CATALOG
 
 from leakage.learn import recordings
 from leakage.learn.restored import restore
 from leakage.results import exports, slides
+from leakage.results.lettering import ATTACKER, PRIVATE, in_font
 from leakage.results.slides import Slide, Still
 from leakage.runs.store import Store
 from leakage.web.recorded_slides import recorded_slide
@@ -21,20 +23,6 @@ RECORDED = sorted(file.stem for file in recordings.FOLDER.glob("*.json"))
 
 def opened(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
-
-
-def corners(page: Image.Image, picture: np.ndarray, outline: str) -> list[tuple[int, int]]:
-    """Where a picture stands within an outline of that colour, enlarged by a whole number."""
-    pixels, side = np.asarray(page.convert("RGB")), picture.shape[0]
-    lines = (pixels == ImageColor.getrgb(outline)).all(axis=2)
-    inside = np.argwhere(lines[:-1, :-1] & lines[1:, :-1] & lines[:-1, 1:] & ~lines[1:, 1:]) + 1
-    return [
-        (int(x), int(y))
-        for y, x in inside
-        for scale in range(1, 17)
-        if (whole := pixels[y : y + side * scale, x : x + side * scale]).shape[:2] == (side * scale, side * scale)
-        and (whole == picture.repeat(scale, 0).repeat(scale, 1)).all()
-    ]
 
 
 @pytest.fixture
@@ -48,8 +36,8 @@ def test_a_slide_holds_private_picture_and_answer_side_by_side_pixel_for_pixel()
     private, *film = recordings.pictures_of("r09")
     page = opened(slides.png(recorded_slide("r09", CATALOG)))
     assert (page.format, page.size) == ("PNG", (1600, 900))
-    assert corners(page, private[0], slides.PRIVATE) == [(60, 152)]
-    assert corners(page, film[-1][0], slides.ATTACKER) == [(1600 - 60 - 16 * 32, 152)]
+    assert corners(page, private[0], PRIVATE) == [(60, 152)]
+    assert corners(page, film[-1][0], ATTACKER) == [(1600 - 60 - 16 * 32, 152)]
 
 
 @pytest.mark.long
@@ -57,8 +45,8 @@ def test_in_a_batch_every_reconstruction_stands_below_its_picture() -> None:
     private, *film = recordings.pictures_of("r24")
     page = opened(slides.png(recorded_slide("r24", CATALOG)))
     for place in (0, 1, 7):
-        [(x, y)] = corners(page, private[place], slides.PRIVATE)
-        [(below_x, below_y)] = corners(page, film[-1][place], slides.ATTACKER)
+        [(x, y)] = corners(page, private[place], PRIVATE)
+        [(below_x, below_y)] = corners(page, film[-1][place], ATTACKER)
         assert below_x == x
         assert 32 < below_y - y < 200
 
@@ -103,8 +91,8 @@ def test_a_run_of_the_store_gives_the_slide_of_its_recording(store: Store) -> No
     assert (made.type, moving.type) == ("image/png", "image/gif")
     private, *film = recordings.pictures_of("r02")
     page = opened(made.data)
-    assert corners(page, private[0], slides.PRIVATE)
-    assert corners(page, film[-1][0], slides.ATTACKER)
+    assert corners(page, private[0], PRIVATE)
+    assert corners(page, film[-1][0], ATTACKER)
     assert opened(moving.data).n_frames == 24
 
 
@@ -121,4 +109,4 @@ def test_a_caption_holds_settings_and_seed_in_letters_that_the_font_has() -> Non
     assert settings.endswith("round 16 of 16 · seed 1")
     for words in ("adaptive attacker", "untrained", "1 picture of 32 px", "Gaussian noise 0.01"):
         assert words in settings
-    assert slides.in_font("32 × 32 – 1 · ε…") == "32 x 32 - 1 · epsilon..."
+    assert in_font("32 × 32 – 1 · ε…") == "32 x 32 - 1 · epsilon..."

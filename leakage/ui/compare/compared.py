@@ -19,7 +19,7 @@ from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
 from leakage.ui.common.session import owner
-from leakage.ui.compare import cost, server_axis, sweep, table, watched
+from leakage.ui.compare import cost, recorded_comparisons, server_axis, sweep, table, watched
 from leakage.ui.components.live import stage
 from leakage.ui.lab import fallback
 from leakage.ui.lab.result import EVERY, staged
@@ -75,6 +75,8 @@ def show(ids: str, planned: list[Experiment], known: Catalog) -> None:
     if stage(staged_runs, key="compared-apart" if apart else "compared", together=True, apart=apart):
         for staged_run in staged_runs:
             fallback.show(staged_run.id)
+    if story := recorded_comparisons.find_story(ids):
+        recorded_comparisons.show(story)
     with st.container(key="comparison"):
         if movement := moving(runs, known):
             st.fragment(watch, run_every=EVERY if movement == "attack" else 10.0)(ids, movement, known)
@@ -233,9 +235,9 @@ def stop(runs: list[Run]) -> None:
 
 def take_away(runs: list[Run]) -> None:
     """Offer result files, once a run has started, and the link."""
-    ids = ",".join(run.id for run in runs)
+    ids, files = ",".join(run.id for run in runs), {**EXPORTS, "strip.png": "Strip (PNG)"}
     with st.container(horizontal=True, vertical_alignment="center"):
-        for name, label in EXPORTS.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():
+        for name, label in files.items() if any(run.status in ("running", "done", "cancelled") for run in runs) else ():
             st.link_button(label, f"{base()}/api/compare/{name}?ids={ids}", icon=":material/download:", type="tertiary")
         with st.popover("Link to this comparison", icon=":material/link:", type="tertiary"):
             st.code(f"{(st.context.url or '').split('?')[0]}?runs={ids}", language=None)
