@@ -5,7 +5,7 @@ import streamlit as st
 from leakage.results.differences import sentence_case
 from leakage.runs.service import service
 from leakage.spec.catalog import Catalog
-from leakage.spec.cautions import warnings
+from leakage.spec.cautions import all_cautions
 from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.experiment import Experiment, SpecError
 from leakage.ui.common import address, forms
@@ -22,7 +22,7 @@ from leakage.ui.lab.client_choice import Setting, choose_setting
 def settings(known: Catalog) -> Experiment | None:
     """Draw the four cards of widgets (pictures, phone, protection, attacker), and return the experiment; None if no picture is chosen."""
     with forms.card(1, "The private pictures"):
-        items, pictures = choose_pictures()
+        items, pictures = choose_pictures(known=known)
         size, channels = choose_shape(items)
     with forms.card(2, "The phone"):
 
@@ -70,7 +70,7 @@ def start(experiment: Experiment | None, known: Catalog) -> None:
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             st.caption(escape(sentence))
             st.button("Reset to defaults", on_click=address.reset, args=(known,), icon=":material/restart_alt:", type="tertiary")
-        for caution in warnings(experiment, known) if experiment else ():
+        for caution in all_cautions(experiment, known) if experiment else ():
             st.caption(f":material/warning: {escape(caution)}")
     beside = st.session_state.pop("go", "")  # a what-if was pressed: the id of the run that stays beside it
     if experiment and (pressed or beside):

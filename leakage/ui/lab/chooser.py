@@ -12,6 +12,7 @@ from leakage.data.images import GALLERY_CLASSES, Item, PictureError, datasets, f
 from leakage.data.uploads import check_upload, printable
 from leakage.runs.service import service
 from leakage.runs.upload_quota import SESSION_MB
+from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import MAX_BATCH, SIZES, Channels, Picture, Side
 from leakage.spec.lab_settings import PICKED
 from leakage.ui.common.base_path import base
@@ -21,6 +22,7 @@ from leakage.ui.common.more_data import missing_sets, show_missing
 from leakage.ui.common.session import owner
 from leakage.ui.components.picker import picker, pressed
 from leakage.ui.lab.camera import TITLE, take_picture
+from leakage.ui.lab.gradient_order import choose_order
 
 PER_PAGE = 40  # pictures of a data set on the page; more where the batch is larger
 COLOURS: dict[Channels, str] = {3: "Colour", 1: "Grey"}
@@ -35,7 +37,9 @@ TOO_MANY = (
 FRONT, BACK = 16, 9  # characters that are shown of a long file name: from its beginning, and from its end with the extension
 
 
-def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[list[Item], tuple[Picture, ...]]:
+def choose_pictures(
+    *, counted: bool = True, count: int | None = None, known: Catalog | None = None
+) -> tuple[list[Item], tuple[Picture, ...]]:
     """Draw the pictures of a source, and return the batch in the order of picking, as items with titles and as data.
 
     A larger batch size adds the next pictures of the list, a smaller one removes the last. Picking pictures changes the batch size. Both
@@ -44,6 +48,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     Args:
         counted: The visitor may change the batch size; otherwise another widget of the page decides it.
         count: A fixed batch size, chosen elsewhere: one more picked picture then replaces the first.
+        known: The catalog of plug-ins on a page with one model, by whose gradients the pictures of a data set can be ordered.
     """
     state = st.session_state
     missing = missing_sets(list(SOURCES))
@@ -60,7 +65,7 @@ def choose_pictures(*, counted: bool = True, count: int | None = None) -> tuple[
     show_missing(missing)
     offered: list[Item] = []
     try:
-        offered = available(source or "gallery")
+        offered = available(source or "gallery", known)
     except PictureError as error:
         st.info(escape(error))
     new = pressed("picker")
@@ -128,8 +133,8 @@ def choose_shape(items: list[Item]) -> tuple[Side, Channels]:
     return size, channels
 
 
-def available(source: str) -> list[Item]:
-    """Return the pictures of a source that can be picked.
+def available(source: str, known: Catalog | None) -> list[Item]:
+    """Return the pictures of a source that can be picked; with a catalog, those of a data set in an order that the visitor chooses.
 
     Raises:
         PictureError: If a data set is damaged or not on this machine; the error says what to do.
@@ -141,10 +146,13 @@ def available(source: str) -> list[Item]:
     data_set = datasets()[source]
     if not data_set.is_available:
         raise PictureError(data_set.remedy)
+    count = max(PER_PAGE, st.session_state.get("batch", 1))
+    if known and (ordered := choose_order(source, known)):
+        return ordered[:count]
     last = data_set.count() - 1
     st.session_state["offset"] = min(st.session_state.get("offset", 0), last)  # the number may come from a larger data set
     first = st.number_input("Number of the first picture shown", 0, last, 0, PER_PAGE, key="offset", persist_state=KEPT)
-    return data_set.items(int(first), max(PER_PAGE, st.session_state.get("batch", 1)))
+    return data_set.items(int(first), count)
 
 
 def uploaded() -> list[Item]:

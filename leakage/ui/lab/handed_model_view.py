@@ -1,18 +1,14 @@
 """The model that a server hands out, as a drawing in the Lab: a worker looks at it, because the web process has no torch."""
 
-import streamlit as st
-
 from leakage.runs.events import HandedModelEnd
-from leakage.runs.service import service
 from leakage.runs.store import OPEN
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError, clients_of
 from leakage.spec.tasks import HandedModel
 from leakage.ui.components import sent
 from leakage.ui.components.sent.handed_model import drawing
+from leakage.ui.lab import measured
 
-OWNER = "drawings"  # holds these looks, so that they are in no visitor's list of runs
-EVERY = 0.5  # seconds between two looks for a drawing under way
 WAITING = "The layers that the server hands out are drawn here in a moment."
 
 
@@ -28,19 +24,10 @@ def show(experiment: Experiment | None, known: Catalog, *, key: str) -> None:
         return
     try:
         task = HandedModel.of(experiment.resolve(known))
-        run = service().measurement(task, OWNER) or service().look(service().measure(task, OWNER))
+        run = measured.ask(task)
     except SpecError:  # the Run button says why these settings cannot be run
         return
     if run and (end := run.outcome(HandedModelEnd)):
         sent.draw(drawing(end.layers, clients_of(task.aggregation, known)), key=key)
     elif run and run.status in OPEN:
-        _wait(run.id)
-
-
-@st.fragment(run_every=EVERY)
-def _wait(run_id: str) -> None:
-    """Draw the page again once the drawing is there."""
-    run = service().look(run_id)
-    if run is None or run.status not in OPEN:
-        st.rerun()
-    st.caption(WAITING)
+        measured.wait(run.id, WAITING)

@@ -10,13 +10,17 @@ from leakage.spec.prepared import Preset, prepared
 from leakage.ui.common import address, forms
 from leakage.ui.common.markdown import escape, ours
 from leakage.ui.common.session import owner
+from leakage.ui.compare import recorded_comparisons
 
 IN_LINE = 2  # buttons in the row; a menu holds the others, so that on a projector the verdict fits without scrolling
 CHOSEN = "presets-chosen"  # in session state: how many were chosen; part of the menu's key, so that each choice closes the menu
 
 
 def render_buttons() -> None:
-    """Draw a button for each preset (a prepared pair of runs with a story): the first in a row, the others in a menu."""
+    """Draw a button for each preset (a prepared pair of runs with a story): the first in a row, the others in a menu.
+
+    The menu also has links to the stories on the page Compare.
+    """
     presets = prepared().presets
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption("Worth watching:", width="content")
@@ -25,6 +29,8 @@ def render_buttons() -> None:
         with st.popover("More", type="tertiary", width="content", key=f"more-presets-{st.session_state.get(CHOSEN, 0)}"):
             for preset in presets[IN_LINE:]:
                 _button(preset)
+            for story in prepared().compare.stories:
+                recorded_comparisons.render_link(story)
 
 
 def _button(preset: Preset) -> None:

@@ -18,7 +18,7 @@ from leakage.spec.client_behavior import ClientBehavior
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Picture, SpecError, clients_of
 from leakage.spec.tasks import Ranks
-from leakage.ui.common import address, explain, forms, gone
+from leakage.ui.common import address, explain, forms, gone, published
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import Markdown, escape, link, ours
 from leakage.ui.common.session import owner
@@ -37,6 +37,7 @@ EVERY = 2.0  # seconds between two reads of runs under way; a read costs a tenth
 DOWNLOADS = {
     "final.png": "Picture",
     "slide.png": "Slide",
+    "strip.png": "Strip",
     "run.webp": "Animation (WebP)",
     "run.gif": "GIF",
     "curves.csv": "Curves (CSV)",
@@ -102,6 +103,7 @@ def show(ids: str | None, asked: Experiment | None, known: Catalog) -> None:
             fallback.show(run.id)
     if preset:
         st.markdown(ours(preset.story))
+        published.show(preset)
     with st.container(key="details"):
         if any(run.status in OPEN for run in runs):
             watch([run.id for run in runs], known)
@@ -119,7 +121,7 @@ def asks_for_another(asked: Experiment | None, runs: list[Run], known: Catalog) 
 
 def find_shown_runs(ids: str | None) -> list[Run]:
     """Return the runs that the Lab shows for an address: at most two attacks, or one run of any other kind, as far as they exist."""
-    runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id)) and run.kind != "handed"]
+    runs = [run for id in (ids or "").split(",")[:MAX_RUNS] if (run := service().look(id)) and run.kind not in ("handed", "norms")]
     return [run for run in runs if run.kind == runs[0].kind][: MAX_RUNS if runs and runs[0].kind == "attack" else 1]
 
 

@@ -101,7 +101,7 @@ def settings(known: Catalog, choice: SimpleChoice) -> Experiment | None:
     """Draw the simple form, and return the experiment that it describes; None while no picture is chosen."""
     _keep(known)
     with forms.card(1, "The private pictures"):
-        _, pictures = choose_pictures(count=choice.count)
+        _, pictures = choose_pictures(count=choice.count, known=known)
         _menu("count", "Pictures in one update", {count: str(count) for count in prepared().simple.counts}, choice, known)
     with forms.card(2, "The phone"):
         networks = prepared().simple.networks
