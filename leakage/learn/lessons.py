@@ -32,10 +32,11 @@ class Claim(Base):
     """Dotted names and the values that selected rows have there, null if missing; "a*b" is a product."""
     take: str
     """The value that is read in each selected row, by dotted name; a list gives all its values."""
-    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|count|le:[-+.e\d]+|eq:.+)$")
+    fold: str = Field(pattern=r"^(one|first|min|max|mean|median|sum|count|[lg]e:[-+.e\d]+|(eq|share):.+)$")
     """How the values become a number.
 
-    one (there is exactly one), first, min, max, mean, median, sum, count; le:0.01 counts values up to 0.01, eq:word counts equal values.
+    one (there is exactly one), first, min, max, mean, median, sum, count; le:0.01 counts values up to 0.01, ge:20 counts values from 20 on,
+    eq:word counts equal values, eq:word|other those that are equal to one of them, and share:word is how many percent these are.
     """
     scale: float = 1
     stated: int | float = Field(alias="is")

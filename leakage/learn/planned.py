@@ -20,6 +20,8 @@ class PlannedRun(Base):
     experiment: Experiment
     frames: int = Field(default=0, ge=0, le=100)
     """How many frames keep a picture; 0: the usual number for the size of the batch."""
+    points: int = Field(default=0, ge=0)
+    """How many frames are kept at most for the curves, the answer among them; 0: all."""
 
 
 class Value(Base):

@@ -121,7 +121,7 @@ def reader_lesson(name: str, known: Catalog | None) -> dict[str, Any]:
         "caveat": fill_numbers(lesson.caveat, lesson),
         "source": list(lesson.source),
         "notes": fill_numbers(lesson.notes, lesson),
-        "runs": {name: _run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.plays)},
+        "runs": {name: reader_run(name, known) for name in dict.fromkeys(name for beat in beats for name in beat.plays)},
         "grids": {beat.grid: _grid(beat.grid, known) for beat in beats if isinstance(beat, TryBeat)},
     }
 
@@ -165,7 +165,7 @@ def _stage(checkpoint: str) -> str:
     return f"after {stage.rounds} {card.unit}{'' if stage.rounds == 1 else 's'}"
 
 
-def _run(name: str, known: Catalog | None) -> dict[str, Any]:
+def reader_run(name: str, known: Catalog | None) -> dict[str, Any]:
     """Return the data of a recorded run that a reader needs, with its address in the Lab.
 
     If it has not been recorded, only the title and the address.

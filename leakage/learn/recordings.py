@@ -132,7 +132,7 @@ class Played(NamedTuple):
     """The computing time as a fraction of the elapsed time."""
 
 
-def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[RunRecording, bytes]:
+def record(title: str, run: Played, *, engine: str, pictures: int = 0, points: int = 0) -> tuple[RunRecording, bytes]:
     """Return the recording of a finished run, and its film (one picture with rows of pictures, see `Film`) as WebP.
 
     Args:
@@ -140,10 +140,13 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
         run: the run.
         engine: the version of the code that computed it.
         pictures: how many frames have a picture in the film; 0: the usual number for the size of the batch.
+        points: how many frames are kept at most, the answer among them; 0: all.
     """
     experiment, events, end, sheets, private, work_fraction = run
     meta = next(event for event in events if isinstance(event, MetaEvent))
     frames = [event for event in events if isinstance(event, FrameEvent)]
+    if points:
+        frames = _thinned(frames, end.answer, points)
     index_of = {frame.seq: index for index, frame in enumerate(frames)}
     assert end.answer is not None
     answer = index_of[end.answer]
@@ -172,6 +175,13 @@ def record(title: str, run: Played, *, engine: str, pictures: int = 0) -> tuple[
         result=end.model_copy(update={"answer": answer}).model_dump(mode="json", exclude=NOT_IN_RESULT),
     )
     return recording, film(rows)
+
+
+def _thinned(frames: Sequence[FrameEvent], answer: int | None, most: int) -> list[FrameEvent]:
+    """Return at most `most` frames, denser at the beginning, the answer (its number) among them."""
+    others = [frame.seq for frame in frames if frame.seq != answer]
+    kept = {*log_spaced(others, most - 1), answer} if most > 1 else {answer}
+    return [frame for frame in frames if frame.seq in kept]
 
 
 def _columns(frames: Sequence[FrameEvent], answer: int, work_fraction: float) -> dict[str, tuple[float | None, ...]]:

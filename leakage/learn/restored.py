@@ -25,12 +25,10 @@ OF_A_FRAME = ("step", "seconds", "loss")  # columns that are not scores
 
 
 def restore_all(store: Store) -> None:
-    """Put the recorded runs with which the Lab, its presets and Compare open into the store; raise SpecError if one is missing."""
+    """Put the recorded runs of the Lab, its presets, Compare and its stories into the store; raise SpecError if one is missing."""
     if (earlier := store.note(RECORDED)) not in (None, LAB_RUN):
         store.drop(earlier, OWNER)
-    for name in dict.fromkeys(
-        [LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded), *prepared().compare.recorded]
-    ):
+    for name in dict.fromkeys([LAB_RUN, *prepared().recordings]):
         restore(store, name)
     store.put_note(RECORDED, LAB_RUN)
 

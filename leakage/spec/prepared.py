@@ -51,6 +51,10 @@ class Preset(Base):
     """The names of the recordings of both runs in assets/lessons, which are played at once."""
     first: Change | None = None
     """How the first run differs from the second. None: the first run has a naive attacker."""
+    numbers: str = ""
+    """A sentence with numbers of the recordings, as in {s01.psnr}; empty: there is none."""
+    rows: tuple[str, ...] = ()
+    """The ids of the rows of papers.json whose claim the runs show."""
 
     @property
     def pair(self) -> tuple[Experiment, Experiment]:
@@ -139,6 +143,20 @@ class Deployed(Base):
     """Name of a protection in its framework -> the protection."""
 
 
+class RecordedComparison(Base):
+    """A claim of a paper that more than two recorded runs show; the page Compare plays them, with a strip of their pictures."""
+
+    title: str
+    help: str
+    story: str
+    numbers: str
+    """A sentence with numbers of the recordings, as in {s01.psnr}."""
+    recorded: tuple[str, ...]
+    """The names of the recordings in assets/lessons/runs."""
+    rows: tuple[str, ...]
+    """The ids of the rows of papers.json whose claim the runs show."""
+
+
 class Compare(Base):
     """The comparison that the page Compare shows to a newcomer, and the first choices of its menus."""
 
@@ -157,6 +175,8 @@ class Compare(Base):
     """The names of the recordings in assets/lessons/runs of this comparison, which are played at once."""
     deployed: Deployed
     """Another comparison, which a link opens."""
+    stories: tuple[RecordedComparison, ...]
+    """Recorded comparisons, which links in the Lab open."""
 
 
 class TrainingLinks(Base):
@@ -250,6 +270,12 @@ class Prepared(Base):
     compare: Compare
     ask: Ask
     training: TrainingLinks
+
+    @property
+    def recordings(self) -> tuple[str, ...]:
+        """The names of the recordings that the Lab's presets, Compare and its stories play, each once."""
+        shown: list[Preset | Compare | RecordedComparison] = [*self.presets, self.compare, *self.compare.stories]
+        return tuple(dict.fromkeys(name for part in shown for name in part.recorded))
 
 
 @cache

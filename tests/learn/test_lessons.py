@@ -23,6 +23,7 @@ from leakage.learn.lessons import (
     lessons,
     parse_lesson,
 )
+from leakage.learn.paper_rows import museum
 from leakage.learn.planned import plan
 from leakage.learn.reader_data import DASH, fill_numbers
 from leakage.learn.tokens import value_of
@@ -109,7 +110,7 @@ def test_runs_and_grids_are_planned(lesson: Lesson) -> None:
 
 
 def test_nothing_is_recorded_that_neither_a_lesson_nor_a_page_shows() -> None:
-    pages = {LAB_RUN, *(name for preset in prepared().presets for name in preset.recorded), *prepared().compare.recorded}
+    pages = {LAB_RUN, *prepared().recordings, *(row.run for paper in museum().papers for row in paper.rows if row.run)}
     named = pages | {token.partition(".")[0] for lesson in lessons() for _, text in lesson.texts() for token in TOKEN.findall(text)}
     assert set(plan().refused) <= pages
     assert set(plan().runs) - {name for lesson in lessons() for name in lesson.runs} - named == set()

@@ -67,6 +67,13 @@ def test_a_refused_run_asks_what_is_planned_today_and_tells_the_refusal_alone(na
     assert why_refused(end.ending).startswith("The phone refused to train this model in round 1: the check New layers")
 
 
+def test_what_recorded_checks_measure_is_told_as_today() -> None:
+    """Else a page tells it twice, beside the pictures as recorded and in the threat model table as today."""
+    readings = [*recordings.load("r81").meta_event.checks, *load_refusal("r82").ending.checks]
+    assert [reading.check for reading in readings] == ["new_layers", "equal_rows"] * 2
+    assert [reading.measures for reading in readings] == [CATALOG.checks.get(reading.check).measures for reading in readings]
+
+
 @RUNS
 def test_a_score_that_the_answer_alone_has_is_stored_once(name: str) -> None:
     recording = recordings.load(name)

@@ -97,6 +97,12 @@ def test_the_recordings_of_a_preset_are_of_its_two_experiments(store: Store) -> 
         assert digests == [experiment.resolve(CATALOG).digest() for experiment in preset.pair], preset.name
 
 
+def test_the_recordings_of_a_story_are_there_when_compare_opens_it(store: Store) -> None:
+    restored.restore_all(store)
+    for story in prepared().compare.stories:
+        assert [run.status for name in story.recorded if (run := store.get(name))] == ["done"] * len(story.recorded) != []
+
+
 def test_links_to_the_recorded_run_of_earlier_versions_lead_to_todays(store: Store, tmp_path: Path) -> None:
     restored.restore_all(store)
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
