@@ -70,9 +70,11 @@ def main(arguments: list[str]) -> int:
     record.add_argument("--check", action="store_true", help="write nothing: compute the runs again and compare them with their recordings")
     record.add_argument("--verdicts", action="store_true", help="compute no run: judge the recordings by today's rule")
     record.add_argument("--jobs", type=int, default=1, help="the number of runs computed at a time, on one core each; default 1")
-    learn = commands.add_parser("learn", help="check the lessons")
-    learn.add_argument("--claims", action="store_true", required=True, help="recompute every number that a lesson claims")
-    learn.add_argument("--write", action="store_true", help="write the recomputed numbers into the lessons, and draw their figures again")
+    learn = commands.add_parser("learn", help="check the lessons and the museum of papers")
+    learn.add_argument(
+        "--claims", action="store_true", required=True, help="recompute every number that a lesson claims or a paper stands beside"
+    )
+    learn.add_argument("--write", action="store_true", help="write the recomputed numbers into lessons and papers, and draw figures again")
     site = commands.add_parser("site", help="write the lessons and worksheets as a folder that opens without this program")
     site.add_argument("--out", type=Path, default=Path("site"), help="the folder; default site")
     site.add_argument("--address", default="", help="the address at which a web host will serve the folder, which worksheets print")
@@ -178,25 +180,34 @@ def evaluate_here(ids: list[str]) -> None:
 
 
 def check_claims(*, write: bool) -> None:
-    """Recompute the numbers that the lessons claim, and log which are wrong; with `write`, correct them and draw the figures again.
+    """Recompute the numbers of lessons and of the museum of papers, and log which are wrong; with `write`, correct them and draw figures.
 
     Raises:
-        RuntimeError: a number is wrong, and `write` is False.
+        RuntimeError: a number or a verdict is wrong, and `write` is False.
     """
-    from leakage.learn import claims
+    from leakage.learn import claims, paper_checks
     from leakage.learn.lessons import lessons
+    from leakage.learn.paper_rows import museum
 
     checked = [claim for lesson in lessons() for claim in claims.check(lesson)]
     wrong = [claim for claim in checked if not claim.holds]
     for claim in wrong:
         log.info("%s", claim.words)
     log.info("%d of %d claims hold to the last printed digit.", len(checked) - len(wrong), len(checked))
+    rows, problems = (
+        [row for paper in museum().papers for row in paper.rows],
+        list(paper_checks.problems(museum(), plugin_catalog.describe())),
+    )
+    for problem in problems:
+        log.info("%s", problem.words)
+    log.info("%d of %d rows of papers hold, with their verdicts.", len(rows) - len(problems), len(rows))
     for file in claims.correct_claims(wrong) if write else ():
         log.info("Written: %s. Read its sentences again.", file.relative_to(ROOT))
     if write:
         claims.write_figures(lessons())
-    if wrong and not write:
-        raise RuntimeError("With --write the recomputed numbers are written into the lessons.")
+        paper_checks.write_todays_numbers(museum())
+    if (wrong or problems) and not write:
+        raise RuntimeError("With --write the recomputed numbers are written into lessons and papers.")
 
 
 def make_site(out: Path, address: str, *, pdf: bool) -> None:

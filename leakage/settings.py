@@ -38,6 +38,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()  # LEAKAGE_ALLOWED_HOSTS: names of this server, with commas; addresses are always allowed
     proxies: tuple[str, ...] = ()  # LEAKAGE_PROXIES: addresses or networks of the reverse proxies in front, with commas; default none
     connections: int = 512  # LEAKAGE_CONNECTIONS: connections that one address may have open at a time; a named proxy may have any number
+    guests: bool = False  # LEAKAGE_CLASS: 1: visitors from other computers, without the class password, reach the rooms of a class only
     step: str = FORMULA  # LEAKAGE_STEP: autograd: it differentiates gradients, as for the recordings; default: a formula, if there is one
     compile: bool = True  # LEAKAGE_COMPILE: 0: no step is compiled
     password: str = field(default="", repr=False)  # LEAKAGE_PASSWORD: what a visitor must know; default none
@@ -113,6 +114,7 @@ def settings() -> Settings:
         allowed_hosts=names("LEAKAGE_ALLOWED_HOSTS"),
         proxies=names("LEAKAGE_PROXIES"),
         connections=max(1, number("LEAKAGE_CONNECTIONS", Settings.connections)),
+        guests=number("LEAKAGE_CLASS", 0) > 0,
         step=step,
         compile=number("LEAKAGE_COMPILE", 1) > 0,
         password=os.environ.get("LEAKAGE_PASSWORD", ""),

@@ -85,7 +85,11 @@ class ClientArguments:
         if server and server.rounds > 1:
             raise ValueError(f"{server.id} needs {server.rounds} watched rounds; one round is simulated here. Run it in the lab.")
         checks = tuple(chosen("check", check) for check in self.checks)
-        return replace(Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation), server=server, checks=checks)
+        federation = Federation.of(protocol, defenses, threat, seed=self.seed, aggregation=aggregation)
+        alone = [check.id for check in checks if check.compares == "clients" and federation.aggregation.members == 1]
+        if alone:
+            raise ValueError(f"{alone[0]} compares the models of several clients, and one client is alone here. Give an aggregation.")
+        return replace(federation, server=server, checks=checks)
 
 
 @dataclass(frozen=True, eq=False)

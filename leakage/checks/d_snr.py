@@ -29,6 +29,7 @@ class DSnr(Check):
     hint = "Trained networks set off this alarm under an honest server too. Weigh these false alarms against what it finds."
     source = "https://arxiv.org/abs/2306.03013"
     measures = "how far one picture outweighs the other pictures together in the gradient of a layer"
+    compares = "pictures"
 
     threshold: float = param(1.1, 0, 1e9, "The check trips above this ratio of one picture to the others.")
 

@@ -25,6 +25,7 @@ class SameForAll(Check):
     hint = "It sees servers that hand out different models. Give such a server several phones that add up their updates."
     source = "https://arxiv.org/abs/2111.07380"
     measures = "how many other phones received another model"
+    compares = "clients"
 
     threshold: float = param(0, 0, 1000, "The check trips if more phones than this received another model.")
 

@@ -253,14 +253,18 @@ def place_of(path: Path | None) -> str:
 
 def datasets() -> dict[str, DataSet]:
     """Return all six data sets by name, also those without a file on this machine. No file is opened, so a damaged file does no harm."""
-    folder, digits = data_folder(), None
-    with suppress(PictureError):
-        digits = shipped_digits.digits_file()
-    sets: dict[str, DataSet] = {"digits": ShippedDigits("digits", digits)}
-    for name, patterns in PLACES.items():
-        path = next((path for pattern in patterns for path in sorted(folder.glob(pattern))), None)
-        sets[name] = (Photographs if name == "lfw" else DataSet)(name, path)
-    return sets
+    return {name: data_set(name) for name in ("digits", *PLACES)}
+
+
+def data_set(name: str) -> DataSet:
+    """Return a data set, also without a file on this machine; no file is opened. Raises KeyError if no data set has this name."""
+    if name == "digits":
+        with suppress(PictureError):
+            return ShippedDigits(name, shipped_digits.digits_file())
+        return ShippedDigits(name, None)
+    folder = data_folder()
+    path = next((path for pattern in PLACES[name] for path in sorted(folder.glob(pattern))), None)
+    return (Photographs if name == "lfw" else DataSet)(name, path)
 
 
 def training_files(name: str) -> list[Path]:

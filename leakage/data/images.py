@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from PIL import Image
 
-from leakage.data.datasets import DataSet, Item, PictureError, data_folder, datasets, training_pictures
+from leakage.data.datasets import DataSet, Item, PictureError, data_folder, data_set, datasets, training_pictures
 from leakage.data.decoder import square
 from leakage.data.drawn_xrays import COUNT, xray
 from leakage.data.errors import BROKEN
@@ -134,10 +134,10 @@ def is_grey(upload: bytes) -> bool:
 
 
 def _data_set(source: str) -> DataSet:
-    known = datasets()
-    if source not in known:
-        raise PictureError(f"There is no source of pictures {source!r}; expected is gallery, upload, {', '.join(known)}.")
-    return known[source]
+    try:
+        return data_set(source)
+    except KeyError:
+        raise PictureError(f"There is no source of pictures {source!r}; expected is gallery, upload, {', '.join(datasets())}.") from None
 
 
 def _cut(file: str, left: int, top: int, side: int) -> Pixels:

@@ -97,7 +97,7 @@ def perceptual(channels: int = 3) -> Perceptual:
         smallest = lpips_weights.BACKBONES[-1]
         if wrong:
             return Perceptual("", f"LPIPS off: {wrong}")
-        get = f"Run `{smallest.command}` to get it ({smallest.megabytes} MB), or lpips-alex, lpips-vgg."
+        get = f"To get it, run {smallest.command} ({smallest.megabytes} MB), or lpips-alex, lpips-vgg."
         return Perceptual("", f"LPIPS off: backbone not on this machine. {get}")
     loaded = _load(backbone.net, path, path.stat().st_mtime_ns)
     if isinstance(loaded, str):

@@ -15,7 +15,7 @@ from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment
 from leakage.spec.part import FIRST_NAMES
-from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
+from leakage.spec.tasks import GradientNorms, HandedModel, InverterTraining, Ranks, Task, Training
 
 LOADED = 1.5  # the factor from which on a page mentions the load
 ENOUGH = 1.0  # seconds of a run after which its pace is used
@@ -28,7 +28,7 @@ def estimate(store: Store, task: Task, known: Catalog) -> float | None:
     idle workers measured. The time of a rank measurement follows from the sizes of its layers, that of an audit from its minutes. There is
     no estimate for a training.
     """
-    if isinstance(task, Ranks | HandedModel | AuditTask):
+    if isinstance(task, Ranks | HandedModel | GradientNorms | AuditTask):
         return task.seconds
     if isinstance(task, Training | InverterTraining):
         return None

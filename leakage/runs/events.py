@@ -3,6 +3,7 @@
 An event in a store may be older or newer than this file: unknown fields are ignored, and newer fields have defaults.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -138,10 +139,7 @@ class ThinnedEvent(RunEvent):
 
 
 class AttackEnd(EndEvent):
-    """The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack was not tried.
-
-    Runs with equal `timing_key` take about the same time per step.
-    """
+    """The result of an attack; `answer` is the sequence number of the frame with its final guess, null if the attack was not tried."""
 
     answer: int | None = None
     step: int | None = None
@@ -153,6 +151,7 @@ class AttackEnd(EndEvent):
     verdict: VerdictWords | None = None
     ending: Ending | None = None
     timing_key: str | None = Field(default=None, validation_alias=also_as_before("timing_key"))
+    """Runs with equal keys take about the same time per step."""
 
 
 # ---------------------------------------------------------------- a training
@@ -260,6 +259,12 @@ class HandedModelEnd(EndEvent):
     layers: tuple[LayerFacts, ...]
 
 
+class GradientNormsEnd(EndEvent):
+    """The norm of the gradient of each picture alone, by the picture's id; null where the norm is no finite number."""
+
+    norms: Mapping[str, Maybe]
+
+
 # ---------------------------------------------------------------- an audit of a recorded update
 
 
@@ -290,6 +295,6 @@ class AuditEnd(EndEvent):
 ALL: tuple[type[RunEvent], ...] = (  # all kinds of events that may be in a store
     *(StateEvent, NoteEvent, RestartEvent, MetaEvent, FrameEvent, ThinnedEvent, AttackEnd),
     *(TrainingMetaEvent, ProgressEvent, RoundEvent, TrainingEnd, InverterEnd),
-    *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd, HandedModelEnd),
+    *(TurnEvent, RankEvent, MovedEvent, GradientRankEvent, RanksEnd, HandedModelEnd, GradientNormsEnd),
     *(StatementEvent, FindingEvent, AuditEnd),
 )

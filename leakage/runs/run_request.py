@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from leakage.data.checkpoints import find
 from leakage.runs.device_kinds import CPU, on_device
 from leakage.settings import FORMULA
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import Experiment
-from leakage.spec.tasks import HandedModel, Ranks, Task
+from leakage.spec.tasks import GradientNorms, HandedModel, Ranks, Task
 
-MEASURED = {Ranks: "rank", HandedModel: "handed"}  # a measurement -> the kind of its run; it is computed on the CPU
+Measurement: TypeAlias = Ranks | HandedModel | GradientNorms
+MEASURED = {Ranks: "rank", HandedModel: "handed", GradientNorms: "norms"}  # a measurement -> the kind of its run, computed on the CPU
 
 
 @dataclass(frozen=True)

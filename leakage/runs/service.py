@@ -33,7 +33,7 @@ from leakage.runs.events import (
 from leakage.runs.notes import DEVICE, RECORDED, SLOTS
 from leakage.runs.queue_errors import in_words
 from leakage.runs.run_labels import Labels
-from leakage.runs.run_request import MEASURED, RunRequest, version_of_weights
+from leakage.runs.run_request import MEASURED, Measurement, RunRequest, version_of_weights
 from leakage.runs.salvage import open_store
 from leakage.runs.store import Caps, Removed, Run, Store
 from leakage.runs.upload_codes import UploadCodes
@@ -44,7 +44,7 @@ from leakage.spec.aliases import EARLIER_RUNS
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog
 from leakage.spec.experiment import Experiment, SpecError
-from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, Task, Training
+from leakage.spec.tasks import InverterTraining, Task, Training
 
 MODEL_FOLDERS = {Training: "checkpoints", InverterTraining: "inverters"}  # the folder of the models that a task trains, below the home
 SEEN = 3600.0  # seconds between two stored visits of an owner
@@ -128,11 +128,11 @@ class Service:
         self.updates.mark_used(task.files)
         return run
 
-    def measure(self, task: Ranks | HandedModel, owner: str) -> str:
-        """Queue a measurement of a network or a look at a handed-out model, or share an equal run; return its id. Raises SpecError."""
+    def measure(self, task: Measurement, owner: str) -> str:
+        """Queue a measurement, or share an equal run that is already there; return the run's id. Raises SpecError."""
         return self._queue([RunRequest(task, MEASURED[type(task)])], owner)[0]
 
-    def measurement(self, task: Ranks | HandedModel, owner: str) -> Run | None:
+    def measurement(self, task: Measurement, owner: str) -> Run | None:
         """Return a finished run, of any owner, that measured this with today's code, else this owner's latest run, else None."""
         known = self.catalog()
         equal = [run for run in self.store.equal(MEASURED[type(task)], task.digest()) if known and run.version == known.version]

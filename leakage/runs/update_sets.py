@@ -135,9 +135,10 @@ class UpdateSets:
     def size_of(self, owner: str = "*") -> int:
         """Return the bytes of all files of an owner, given by the hash, arrived or being sent; without one, of all owners."""
         size = sum(self.coming.values()) if owner == "*" else self.coming.get(owner, 0)
-        for path in self.folder.glob(f"{owner}/*/*"):
-            with suppress(FileNotFoundError):
-                size += path.stat().st_size
+        for folder, _, files in os.walk(self.folder if owner == "*" else self.folder / owner):  # a set may vanish meanwhile
+            for file in files:
+                with suppress(FileNotFoundError):
+                    size += 0 if file.endswith(DRAFT) else Path(folder, file).stat().st_size
         return size
 
     # ------------------------------------------------------------ runs, and deleting

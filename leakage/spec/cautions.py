@@ -18,6 +18,18 @@ def warnings(experiment: Experiment, known: Catalog) -> list[str]:
     return [*_untrained(experiment, known), *_strategy(experiment, known), *_useless_examples(experiment)]
 
 
+def all_cautions(experiment: Experiment, known: Catalog) -> list[str]:
+    """Return `warnings`, and a sentence with a remedy for each check of the phones that has nothing to compare."""
+    phones = clients_of(experiment.aggregation, known)
+    checks = [known.checks.get(part.id) for part in experiment.checks]
+    alone = {
+        "clients": phones == 1 and "compares the models of several phones, and one phone is alone here: it finds nothing. Add up phones.",
+        "pictures": len(experiment.pictures) <= phones
+        and "compares the pictures of a phone, and each phone has one picture here: it finds nothing. Choose more pictures.",
+    }
+    return [*warnings(experiment, known), *(f"{check.short} {why}" for check in checks if (why := alone.get(check.compares)))]
+
+
 def _useless_examples(experiment: Experiment) -> list[str]:
     """Warn if the attacker is granted other pictures of every class, which have no effect on a model with one output."""
     if not experiment.assume.examples or experiment.task == "classes":
@@ -80,8 +92,8 @@ def _strategy(experiment: Experiment, known: Catalog) -> list[str]:
 
 
 def all_warnings(experiments: Iterable[Experiment], known: Catalog) -> list[str]:
-    """Return the warnings of several experiments, without repetitions."""
-    return list(dict.fromkeys(sentence for experiment in experiments for sentence in warnings(experiment, known)))
+    """Return the sentences of `all_cautions` for several experiments, without repetitions."""
+    return list(dict.fromkeys(sentence for experiment in experiments for sentence in all_cautions(experiment, known)))
 
 
 def _why_changed(experiment: Experiment, entry: DefenseEntry, entries: list[DefenseEntry], known: Catalog) -> str:

@@ -61,7 +61,7 @@ def check_rows(experiment: Experiment, known: Catalog, readings: Sequence[FoundB
 def telling(readings: Sequence[Found], check: str) -> Found | None:
     """Return what tells most of a check: the first round in which it tripped, else that of its largest number; None without a reading.
 
-    A check that trips always has a number or is infinite; one that does not trip and has no number is not defined for these pictures.
+    A check that trips always has a number or is infinite; one that does not trip and has no number is not defined here.
     """
     own = [reading for reading in readings if reading.check == check]
     tripped = next((reading for reading in own if reading.tripped), None)
@@ -71,7 +71,7 @@ def telling(readings: Sequence[Found], check: str) -> Found | None:
 def number_words(reading: FoundByCheck) -> str:
     """Return the number of a reading as text: whole from 1,000 on, else with three digits."""
     if reading.number is None:
-        return "infinite" if reading.tripped else "not defined for these pictures"
+        return "infinite" if reading.tripped else "not defined here"
     return f"{reading.number:,.0f}" if abs(reading.number) >= 1000 else f"{reading.number:.3g}"
 
 

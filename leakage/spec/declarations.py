@@ -200,6 +200,8 @@ class CheckDeclarations(Declarations):
 
     measures: str = ""
     """What the number of the check says, in words that follow "measures"."""
+    compares: Literal["", "clients", "pictures"] = ""
+    """What the check is not defined for if there is one alone: the clients that are added up, or the pictures of a client."""
 
 
 @dataclass(frozen=True)

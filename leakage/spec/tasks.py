@@ -1,4 +1,4 @@
-"""The other tasks of a worker as plain data: to train a model or an attacker's network, and to measure ranks. No torch."""
+"""The other tasks of a worker as plain data: to train a model or an attacker's network, and to measure ranks or gradients. No torch."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from leakage.networks.grammar import Map, canonical, unroll
 from leakage.networks.grammar import parse as parse_network
+from leakage.networks.k_curve import Loss
 from leakage.networks.rank_cost import gradient_directions, gradient_seconds, seconds, to_measure, too_large
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.catalog import Catalog, CatalogError
@@ -13,6 +14,7 @@ from leakage.spec.experiment import (
     MAX_SECONDS,
     MAX_SEED,
     VERSION,
+    Assumptions,
     Base,
     Channels,
     Experiment,
@@ -222,7 +224,61 @@ class HandedModel(Base):
         return 1.0
 
 
-Task = Experiment | Training | InverterTraining | Ranks | HandedModel | AuditTask
+# settings of an experiment on which the gradient of a picture without protection depends, beside the seed
+OF_GRADIENT = ("size", "channels", "model", "checkpoint", "task", "outputs", "loss", "batch_norm")
+
+
+class GradientNorms(Base):
+    """A measurement of the norm of the gradient of each of the first test pictures of a data set, one picture alone."""
+
+    version: Literal[1] = VERSION
+    source: Literal["mnist", "cifar10", "cifar100", "faces", "lfw"]
+    count: int = Field(default=200, ge=1, le=1000)
+    """The number of pictures, from the first on."""
+    size: Side = 32
+    channels: Channels = 3
+    model: Part = Part(id="lenet")
+    checkpoint: str = Field(default="", max_length=100)
+    weights: str = Field(default="untrained", max_length=64)
+    """The beginning of the SHA-256 of the trained weights: other weights of the same name are another task."""
+    task: Literal["classes", "two", "flipped"] = "classes"
+    outputs: int = Field(default=0, ge=0)
+    loss: Loss = "cross-entropy"
+    batch_norm: Literal["eval", "batch"] = "eval"
+    seed: int = Field(default=1, ge=0, le=MAX_SEED)
+    """The seed of untrained weights; 1 for trained weights, which do not depend on it."""
+    max_seconds: int = Field(default=300, ge=1, le=MAX_SECONDS)
+
+    @staticmethod
+    def of(experiment: Experiment, weights: str) -> "GradientNorms":
+        """Return the task for the model of an experiment and for the data set of its first picture.
+
+        Args:
+            experiment: the experiment; its protections, server and rounds count as absent.
+            weights: the beginning of the SHA-256 of its trained weights, or "untrained".
+        """
+        kept = {name: getattr(experiment, name) for name in OF_GRADIENT}
+        seed = 1 if experiment.checkpoint else experiment.seed
+        return GradientNorms.model_validate({**kept, "source": experiment.pictures[0].source, "weights": weights, "seed": seed})
+
+    @property
+    def experiment(self) -> Experiment:
+        """An experiment in which one phone sends the gradient of a picture of the data set."""
+        kept = {name: getattr(self, name) for name in OF_GRADIENT}
+        picture = Picture(source=self.source, id="0")
+        return Experiment(**kept, pictures=(picture,), seed=self.seed, assume=Assumptions(labels=True))
+
+    def resolve(self, catalog: Catalog) -> "GradientNorms":
+        """Return the task with the defaults of the model filled in; raise SpecError if the model does not fit the pictures."""
+        return self.model_copy(update={"model": self.experiment.resolve(catalog).model})
+
+    @property
+    def seconds(self) -> float:
+        """About how long the measurement takes with a small network, in seconds."""
+        return 10.0
+
+
+Task = Experiment | Training | InverterTraining | Ranks | HandedModel | GradientNorms | AuditTask
 
 
 def parse_training(text: str | bytes | dict[str, Any]) -> Training:

@@ -43,7 +43,7 @@ from leakage.workers.check_facts import check_facts, refusal
 from leakage.workers.compiled_programs import compiled_programs
 from leakage.workers.heartbeat import STUCK
 from leakage.workers.job import Job, UnbegunError
-from leakage.workers.timing import fitting_threads, lanes_cost
+from leakage.workers.timing import fitting_threads, lanes_cost, searches
 
 TWO = ("class 0", "class 1")  # of a model with one output
 SO_FAR = "the best so far is shown"
@@ -153,13 +153,13 @@ def batchable_runs(case: Case) -> tuple[list[Run], float]:
 def run_single(case: Case) -> None:
     """Compute one run by itself, from its second frame on with as many threads as make it fast, and store its frames."""
     fields, seen = case.experiment.attack.fields, case.prepared.seen
-    fitting = seen.device.type == "cpu" and "steps" in fields  # the number of threads is still to be found
+    fitting = searches(seen, fields)  # the number of threads is still to be found
     with count_missed_programs(case):
         for frame in play(case.prepared, should_stop=case.job.heartbeat):
             store_frame(case, frame, alone=True)
             if fitting and not frame.final:
                 with compiled_programs().uncounted():
-                    case.job.heartbeat.most = fitting_threads(seen, cores(), int(fields.get("starts", 1)))
+                    case.job.heartbeat.most = fitting_threads(seen, cores(), fields)
                 fitting = False
 
 

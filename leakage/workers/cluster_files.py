@@ -19,7 +19,7 @@ from leakage.data.readers import files_of
 from leakage.runs.store import Run
 from leakage.settings import Settings
 from leakage.spec.experiment import parse
-from leakage.spec.tasks import InverterTraining, parse_training
+from leakage.spec.tasks import GradientNorms, InverterTraining, parse_training
 
 FACES = "faces/olivettifaces.mat"  # see evaluation/pools.py
 CARD = "card.json"  # the file that a training writes at its end
@@ -54,6 +54,9 @@ def needed_files(run: Run, config: Settings) -> dict[NeededFile, Path]:
     elif run.kind == "invert":
         task = run.experiment_as(InverterTraining)
         data, weights = [*training_files(task.data), _test_file(task.data)], _weights(task.checkpoint)
+    elif run.kind == "norms":
+        norms = run.experiment_as(GradientNorms)
+        data, weights = [_test_file(norms.source)], _weights(norms.checkpoint)
     else:
         experiment = parse(run.experiment)
         data = [_test_file(name) for name in {picture.source for picture in experiment.pictures} - {"gallery", "upload"}]

@@ -174,7 +174,7 @@ def up_to_date(name: str, known: Catalog) -> bool:
 def keep_run(name: str, run: Played, engine: str) -> list[str]:
     """Write the recording of a run, unless a lesson says something else of it; return a sentence for each such contradiction."""
     planned = planned_run(name)
-    recording, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames)
+    recording, film = recordings.record(planned.title, run, engine=engine, pictures=planned.frames, points=planned.points)
     others = {other: run for other, run in existing_runs().items() if other != name}
     earlier = set(contradictions(lessons(), others))
     new = [words for words in contradictions(lessons(), {**others, name: recording}) if words not in earlier]

@@ -15,7 +15,7 @@ from leakage.results.metrics_file import Machine, Metrics, MetricsFrame, Privacy
 from leakage.runs.endings import UNBEGUN, ending, inapplicable, why_refused
 from leakage.runs.event_parts import BaselineScores, Ending, FrameScores, VerdictWords
 from leakage.spec import catalog
-from leakage.spec.cautions import warnings
+from leakage.spec.cautions import all_cautions
 from leakage.spec.experiment import MAX_SEED, Experiment, SpecError, parse
 from leakage.spec.words import RECOGNIZABLE
 from leakage.workers import plugin_catalog
@@ -54,7 +54,7 @@ def perform(given: argparse.Namespace) -> None:
     if experiment.seed + seeds - 1 > MAX_SEED:
         raise ValueError(f"--seeds: from seed {experiment.seed} on there are {MAX_SEED - experiment.seed + 1} seeds; got {seeds}.")
     make_room(out, overwrite=given.overwrite)
-    for caution in warnings(experiment, known):
+    for caution in all_cautions(experiment, known):
         log.warning("%s", caution)
     if seeds == 1:
         run_file(experiment, out)
@@ -95,12 +95,15 @@ def make_room(out: Path, *, overwrite: bool) -> None:
 
 def run_file(experiment: Experiment, out: Path) -> Metrics:
     """Compute an experiment, write frames/NNNNNN.png, final.png and metrics.json into `out`, and return the content of metrics.json."""
+    import torch
+
     from leakage.engine.check import RefusedError
     from leakage.engine.inapplicable import DoesNotApplyError
     from leakage.engine.stopping import StoppedError
     from leakage.workers.adapter import play, prepare
     from leakage.workers.attack_job import contact_sheet
     from leakage.workers.check_facts import refusal
+    from leakage.workers.timing import fitting_threads, searches
 
     (out / "frames").mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + experiment.max_seconds
@@ -110,6 +113,8 @@ def run_file(experiment: Experiment, out: Path) -> Metrics:
         raise RuntimeError(UNBEGUN.format(experiment.max_seconds)) from None
     except RefusedError as error:
         return write(metrics_of(experiment, None, refusal(error)), out)
+    if searches(prepared.seen, experiment.attack.fields):
+        fitting_threads(prepared.seen, torch.get_num_threads(), experiment.attack.fields)
     rows: list[MetricsFrame] = []
     answer, verdict, note = None, None, {}
     try:

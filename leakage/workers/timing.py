@@ -1,7 +1,8 @@
 """The time that a replay of the client takes on this machine, for estimates of runs and for the choice of the number of threads."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import nn
@@ -40,7 +41,12 @@ def measure(device: torch.device) -> Iterator[tuple[str, tuple[float, float]]]:
             yield name, (_time_model(model, 1, device), _time_model(model, 8, device))
 
 
-def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
+def searches(seen: Observation, attack: Mapping[str, Any]) -> bool:
+    """Return whether an attack with these fields replays the client again and again on a CPU, so that the number of threads matters."""
+    return seen.device.type == "cpu" and "steps" in attack
+
+
+def fitting_threads(seen: Observation, most: int, attack: Mapping[str, Any], *, clock: Callable[[], float] = time.perf_counter) -> int:
     """Set and return torch's number of threads: `most` if a replay is then more than WORTH times as fast as with 1 thread, else 1.
 
     A replay computes the gradient for a guess, its distance from the received gradient, and the derivative of this distance.
@@ -48,13 +54,15 @@ def fitting_threads(seen: Observation, most: int, starts: int = 1) -> int:
     Args:
         seen: what the server has, with the model.
         most: the largest number of threads.
-        starts: how many guesses are replayed at once.
+        attack: fields of the attack: "starts" says how many guesses are replayed at once.
+        clock: returns the time in seconds.
     """
+    starts = int(attack.get("starts", 1))
     seconds = []
-    for threads in (1, most):
+    for threads in (1, most) if most > 1 else ():
         torch.set_num_threads(threads)
-        seconds.append(_time_guesses(seen, starts))
-    chosen = most if seconds[0] > WORTH * seconds[1] else 1
+        seconds.append(_time_guesses(seen, starts, clock))
+    chosen = most if seconds and seconds[0] > WORTH * seconds[1] else 1
     torch.set_num_threads(chosen)
     return chosen
 

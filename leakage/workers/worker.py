@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import torch
 
 from leakage.engine.devices import best_device
+from leakage.engine.stopping import StoppedError
 from leakage.runs.broken_home import BrokenHomeError
 from leakage.runs.connections import StoreError
-from leakage.runs.events import HandedModelEnd
+from leakage.runs.events import GradientNormsEnd, HandedModelEnd
 from leakage.runs.fair_order import takes_short_runs_only
 from leakage.runs.notes import DEVICE, SPEEDS
 from leakage.runs.private_home import keep_private
@@ -24,8 +25,8 @@ from leakage.runs.store import Run, Store
 from leakage.settings import Settings, cores, memory_fraction, settings
 from leakage.spec.audit_task import AuditTask
 from leakage.spec.experiment import Experiment, Part
-from leakage.spec.tasks import HandedModel, InverterTraining, Ranks, parse_training
-from leakage.workers import attack_job, audit_job, handed_job, inverter_job, plugin_catalog, rank_job, training_job
+from leakage.spec.tasks import GradientNorms, HandedModel, InverterTraining, Ranks, parse_training
+from leakage.workers import attack_job, audit_job, handed_job, inverter_job, norms_job, plugin_catalog, rank_job, training_job
 from leakage.workers.adapter import play
 from leakage.workers.job import Job
 from leakage.workers.memory_limit import limit_memory
@@ -78,6 +79,17 @@ def look_at_model(job: Job, _device: torch.device) -> None:
     job.done(HandedModelEnd(layers=handed_job.layers(task)))
 
 
+def measure_norms(job: Job, _device: torch.device) -> None:
+    """Measure the norm of the gradient of each picture, on one core, and finish the run; a part of the pictures gives no order."""
+    task = job.run.experiment_as(GradientNorms)
+    job.limit_time(task.max_seconds)
+    try:
+        norms = norms_job.norms(task, job.heartbeat)
+    except StoppedError:
+        norms = {}
+    job.done(GradientNormsEnd(norms=norms), whole=bool(norms))
+
+
 def audit(job: Job, _device: torch.device) -> None:
     """Audit a recorded update, with all cores while no other run is computed, and finish the run."""
     job.limit_time(job.run.experiment_as(AuditTask).max_seconds)
@@ -111,6 +123,7 @@ KINDS = {
     "rank": Kind(measure_ranks, "the ranks so far are shown"),
     "audit": Kind(audit, "what was found so far is shown"),
     "handed": Kind(look_at_model, "nothing of it is kept"),
+    "norms": Kind(measure_norms, "nothing of it is kept"),
 }
 
 

@@ -68,6 +68,8 @@ def test_checks_that_cannot_be_used_get_a_sentence() -> None:
         leakage.attack(network(), X, Y, checks="new_layers")
     with pytest.raises(ValueError, match=r"There is no check 'imprint'; expected is one of .*new_layers"):
         leakage.attack(network(), X, Y, checks=["imprint"])
+    with pytest.raises(ValueError, match=r"same_for_all compares the models of several clients, and one client is alone here. Give an agg"):
+        leakage.attack(network(), X, Y, checks=["same_for_all"])
     with pytest.raises(TypeError, match=r"new_layers has no field 'limit'. Its fields are threshold"):
         leakage.plugin("new_layers", limit=1)
     with pytest.raises(ValueError, match=r"Give either checks, or an update: a client checks the model before it computes its update"):

@@ -129,7 +129,7 @@ def test_of_a_line_up_with_uploads_nothing_is_remembered(ready: Perceptual, *, u
 def test_without_a_backbone_it_is_off_says_what_fetches_one_and_every_number_is_unknown(folder: Path) -> None:
     off = perceptual()
     assert off.model is None
-    assert off.words.startswith("LPIPS off: backbone not on this machine. Run `python -m leakage fetch lpips-squeeze`")
+    assert off.words.startswith("LPIPS off: backbone not on this machine. To get it, run python -m leakage fetch lpips-squeeze")
     assert off.distance(smooth(2), smooth(2)).isnan().tolist() == [True, True]
     assert off.table(smooth(2), smooth(3)).isnan().all()
     assert list(folder.iterdir()) == []  # nothing was downloaded

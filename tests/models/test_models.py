@@ -278,6 +278,18 @@ def test_the_padding_reaches_every_convolution_with_an_edge(name: str) -> None:
         assert {layer.padding_mode for layer in edges} == {padding}
 
 
+@pytest.mark.parametrize(("padding", "same"), [("circular", True), ("zeros", False)])
+def test_a_picture_moved_by_eight_pixels_has_the_same_gradient_if_the_padding_is_circular(padding: str, same: bool) -> None:
+    """Three stages of ResNet18 halve the picture, and a mean over all places comes last: shifts by 2^3 pixels commute with the rest."""
+    net, x = built("resnet", (3, 32, 32), padding=padding, width=4).double().eval(), torch.rand(1, 3, 32, 32).double()
+    gradients = []
+    for moved in (x, x.roll((8, -16), (2, 3))):
+        loss = nn.functional.cross_entropy(net(moved), torch.tensor([3]))
+        gradients.append(torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(net.parameters()))]))
+    apart = float((gradients[0] - gradients[1]).norm() / gradients[0].norm())
+    assert apart < 1e-12 if same else apart > 0.01
+
+
 def test_vgg16_has_torchvisions_layers_and_first_weights() -> None:
     import torchvision  # takes seconds, so not while tests are only listed
 

@@ -12,7 +12,7 @@ from leakage.results.run_titles import attack_title
 from leakage.results.what_ifs import what_ifs
 from leakage.runs.event_parts import CheckFacts
 from leakage.spec.catalog import Entries
-from leakage.spec.cautions import warnings
+from leakage.spec.cautions import all_cautions, warnings
 from leakage.spec.check_words import summary
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
 from leakage.spec.threat_model import assumptions, coincide
@@ -203,7 +203,7 @@ def test_each_check_has_a_row_with_its_number_its_threshold_and_whether_it_tripp
         f"4 (threshold 2): it tripped in round 2, and the phone sent its update all the same. {MEASURES}"
     ]
     assert checks_told(CHECKED, reading(None, tripped=True))[0].startswith("infinite (threshold 2): it tripped in round 1")
-    assert checks_told(CHECKED, reading(None)) == [f"not defined for these pictures (threshold 2). {MEASURES}"]
+    assert checks_told(CHECKED, reading(None)) == [f"not defined here (threshold 2). {MEASURES}"]
     assert checks_told(CHECKED, reading(1.0), reading(None, 2), reading(1.5, 3))[0].startswith("1.5 (threshold 2): it did not trip")
 
 
@@ -216,6 +216,24 @@ def test_the_checks_are_told_in_a_line_in_titles_and_between_variants() -> None:
     (line,) = [line for line in apart if line.startswith("The phone's checks: ")]
     assert [part.endswith("refuses nothing") for part in line.split("; ")] == [False, True, False]
     assert line.endswith("no checks")
+
+
+LONE_CLIENT, LONE_PICTURES = "Model consistency compares", "D-SNR compares"
+
+
+@pytest.mark.parametrize(
+    ("pictures", "phones", "alone"), [(1, 1, [LONE_CLIENT, LONE_PICTURES]), (2, 1, [LONE_CLIENT]), (2, 2, [LONE_PICTURES]), (4, 2, [])]
+)
+def test_a_check_that_has_nothing_to_compare_is_told_before_the_run(pictures: int, phones: int, alone: list[str]) -> None:
+    asked = Experiment(
+        pictures=(Picture(id="astronaut"),) * pictures,
+        model=TINY,
+        aggregation=Part(id="secure_aggregation", fields={"clients": phones}) if phones > 1 else None,
+        checks=tuple(Part(id=id) for id in ("new_layers", "same_for_all", "d_snr")),
+    ).resolve(CATALOG)
+    told = all_cautions(asked, CATALOG)
+    assert [words.startswith(begin) for words, begin in zip(told, alone, strict=True)] == [True] * len(alone)
+    assert warnings(asked, CATALOG) == []  # such an experiment is no repetition of another one
 
 
 def test_without_checks_it_means_nothing_whether_the_phone_refuses() -> None:

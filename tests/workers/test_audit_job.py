@@ -27,7 +27,7 @@ def test_a_worker_writes_what_the_update_says_and_what_each_attack_found(dispatc
     files = send_update(service, "me", source=recorded)
     id = service.audit(audit_of(files), "me")
     assert store.updates.has_runs(files)
-    run = dispatcher.finished(id, within=120)
+    run = dispatcher.finished(id)
     assert (run.kind, run.status, run.message) == ("audit", "done", "")
     assert not run.shareable
     assert run.model_folder is None
@@ -60,7 +60,7 @@ def test_an_audit_that_is_stopped_keeps_what_it_found(dispatcher: Place, recorde
     id = service.audit(audit_of(send_update(service, "me", source=recorded)), "me")
     until(lambda: service.audits.statements(id), what="the first sentence is there")
     service.cancel(id, "me")
-    run = dispatcher.finished(id, within=30)
+    run = dispatcher.finished(id)
     assert run.status == "cancelled"
     assert re.fullmatch("Cancelled; what .* is (shown|kept).", run.message)  # by the worker, or by the dispatcher, if that is faster
     assert service.audits.statements(id)
@@ -74,7 +74,7 @@ def test_a_worker_that_dies_ends_the_audit_as_it_ends_other_runs(dispatcher: Pla
     worker = dispatcher.look(id).worker
     assert worker is not None
     os.kill(int(worker.split(":")[1]), signal.SIGKILL)
-    run = dispatcher.finished(id, within=60)
+    run = dispatcher.finished(id)
     assert (run.status, "did not expect" in run.message) == ("failed", False)
     assert run.message
     assert service.audits.statements(id)
@@ -85,7 +85,7 @@ def test_files_that_are_gone_or_no_update_end_the_audit_with_a_sentence(dispatch
     service = dispatcher.service
     (tmp_path / "gradient.npz").write_bytes(b"PK no archive")
     files = send_update(service, "me", ("gradient.npz",), source=tmp_path)
-    run = dispatcher.finished(service.audit(audit_of(files), "me"), within=30)
+    run = dispatcher.finished(service.audit(audit_of(files), "me"))
     assert run.status == "failed"
     assert "gradient.npz" in run.message
     assert "did not expect" not in run.message

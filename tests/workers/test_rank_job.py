@@ -12,7 +12,7 @@ SMALL = Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1)
 
 
 def measured(dispatcher: Place, ranks: Ranks) -> Run:
-    return dispatcher.finished(dispatcher.service.measure(ranks, "me"), within=60)
+    return dispatcher.finished(dispatcher.service.measure(ranks, "me"))
 
 
 def test_ranks_are_measured_by_a_worker_layer_by_layer(dispatcher: Place) -> None:

@@ -1,8 +1,10 @@
 """The command `run`: versions and privacy budget in metrics.json, folders with results, and wrong files."""
 
 import json
+import math
 import os
 import platform
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from leakage.__main__ import INTERRUPTED, main
 from leakage.engine import accounting
 from leakage.runs.service import Service
 from leakage.spec.experiment import Experiment, parse
-from leakage.workers import run_command
+from leakage.workers import run_command, timing
 from leakage.workers.worker import perform
 
 ASKED: dict[str, Any] = {
@@ -50,6 +52,14 @@ def ran(file: Path, out: Path, **more: Any) -> dict[str, Any]:
     return found
 
 
+def lists(told: object) -> Iterator[list[object]]:
+    """Yield every list in what a JSON file holds."""
+    if isinstance(told, list):
+        yield told
+    for part in told.values() if isinstance(told, dict) else told if isinstance(told, list) else ():
+        yield from lists(part)
+
+
 # ---------------------------------------------------------------- what it writes
 
 
@@ -62,6 +72,20 @@ def test_metrics_say_which_program_and_which_machine(asked: Path, tmp_path: Path
     assert found["machine"]["device"].split(",")[0] in ("cpu", "cuda", "mps")
     assert len(found["program"]["commit"].removesuffix("-dirty")) in (len("unknown"), 12)
     assert found["privacy"] is None
+
+
+@pytest.mark.parametrize(("worth", "threads"), [(0.0, 2), (math.inf, 1)])
+def test_a_search_has_as_many_threads_as_make_it_fast(
+    worth: float, threads: int, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second thread is worth it whatever it brings, and whatever it brings is too little."""
+    before = torch.get_num_threads()
+    monkeypatch.setattr(timing, "WORTH", worth)
+    torch.set_num_threads(2)
+    try:
+        assert ran(asked, tmp_path / "out")["machine"]["threads"] == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_metrics_and_output_state_the_privacy_budget(asked: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -104,6 +128,15 @@ def test_a_run_with_a_server_that_cheats_is_the_same_from_a_file_and_in_a_worker
     assert {name: answer[name] for name in same} == {name: written["answer"][name] for name in same}
     assert answer["scores"] == written["answer"]["scores"]
     assert door.store.frame(run, answer["seq"]) == (tmp_path / "out" / "final.png").read_bytes()
+
+
+@pytest.mark.long
+def test_no_file_of_a_run_with_a_server_that_cheats_holds_the_changed_model(asked: Path, tmp_path: Path) -> None:
+    """A row of the imprint has 784 weights; the longest list that is written has a number for each of the four pictures."""
+    written = ran(asked, tmp_path / "out", **CHEATED)
+    files = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert files == {"metrics.json", "final.png", "frames/000001.png"}
+    assert max(map(len, lists(written))) == 4
 
 
 def test_a_server_that_does_not_fit_is_refused_before_the_run(asked: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -22,14 +22,15 @@ def _threads() -> Iterator[None]:
 
 @pytest.mark.parametrize(("alone", "together", "chosen"), [(0.06, 0.03, 2), (0.06, 0.06, 1), (0.03, 0.06, 1)])
 def test_a_run_gets_a_second_thread_when_it_is_faster_by_it(alone: float, together: float, chosen: int) -> None:
-    """A replay that takes so many seconds more with one thread, and with two."""
-    seen = observed(smooth(1, 3, 8))
+    """A replay that takes so many seconds with one thread, and with two, by a clock that stands still otherwise."""
+    seen, now = observed(smooth(1, 3, 8)), 0.0
 
     def slow(x: torch.Tensor, y: torch.Tensor) -> Params:
-        time.sleep(alone if torch.get_num_threads() == 1 else together)
+        nonlocal now
+        now += alone if torch.get_num_threads() == 1 else together
         return seen.replay.single(x, y)
 
-    assert fitting_threads(altered(seen, from_gradients=None, single=slow), 2) == chosen
+    assert fitting_threads(altered(seen, from_gradients=None, single=slow), 2, {}, clock=lambda: now) == chosen
     assert torch.get_num_threads() == chosen
 
 

@@ -35,7 +35,7 @@ def rounds(school: Place, run: str) -> list[dict[str, object]]:
 
 
 def finished(school: Place, training: Training) -> Run:
-    return school.finished(school.service.train(training, "me"), within=120)
+    return school.finished(school.service.train(training, "me"))
 
 
 def test_a_training_tells_every_round_and_leaves_a_checkpoint(school: Place) -> None:
