@@ -34,12 +34,15 @@ from = $(if $(and $(LOCKED),$(if $(TORCH_INDEX),,yes)),--require-hashes -r $(1).
 # Keep compiled modules even if the environment forbids it: otherwise each of dozens of processes compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
+# Memory in large pages, where the system leaves the choice to a program: where a new page of memory costs much time, up to half of a run.
+export GLIBC_TUNABLES ?= glibc.malloc.hugetlb=1
+
 # One thread for each process. Tests that must not run at the same time form chains (tests/support/scheduling.py): two processes run such a chain each,
 # which waits half of its time, and three processes run all other tests.
 PARALLEL := --dist loadscope --numprocesses
 QUICK := not slow and not grid and not long and not browser and not processes
 
-.PHONY: help run quick test check bench record generator learn site docs lock clean
+.PHONY: help run class quick test check bench record generator learn site docs lock clean
 
 help:
 	@awk -F ' *## ' '/^[a-z]+:.* ## / { split($$1, rule, ":"); printf "  make %-8s %s\n", rule[1], $$2 }' Makefile
@@ -47,6 +50,9 @@ help:
 run: $(VENV)/.run-ready ## start the dashboard on http://127.0.0.1:8501 and open a browser (PORT=, HOST=, HEADLESS=1)
 	@$(if $(filter-out 0 false no,$(HEADLESS)),,$(PY) -m leakage.web.launch $(HOST) $(PORT) </dev/null >/dev/null 2>&1 &) \
 	exec $(PY) -m streamlit run app.py --server.address $(HOST) --server.port $(PORT) $(ARGS) </dev/null
+
+class: ## start it for a class whose phones follow a lesson: other computers reach its rooms only (CLASS_OPEN=1: the whole program)
+	@$(MAKE) --no-print-directory run HOST=$(if $(filter command line,$(origin HOST)),$(HOST),0.0.0.0) LEAKAGE_CLASS=$(if $(CLASS_OPEN),0,1)
 
 quick: $(VENV)/.dev-ready ## run the tests without a browser, other processes and long computations (ARGS="-k store")
 	@OMP_NUM_THREADS=1 $(PY) -m pytest $(PARALLEL) 2 -m "$(QUICK)" $(ARGS)
@@ -65,6 +71,7 @@ check: $(VENV)/.dev-ready ## check lint, format, types and imports; with Node.js
 bench: $(VENV)/.dev-ready $(PEER)/.ready ## compare our speed with the package `breaching`, and measure a class server under load
 	$(PY) benchmarks/speed/run.py --peer $(PEER_PY) $(ARGS)
 	$(if $(ARGS),,$(PY) benchmarks/load/class_server.py)
+	$(if $(ARGS),,$(PY) benchmarks/load/room.py)
 
 record: $(VENV)/.run-ready ## make the missing recordings in assets/ (ARGS="--only r02 g07", ARGS="--check --jobs 2")
 	$(PY) -m leakage record $(ARGS)

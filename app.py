@@ -38,9 +38,10 @@ else:  # inside the application, this file is the script that runs for every pag
 
     st.set_page_config(page_title="Gradient Leakage Explorer", page_icon="🔎", layout="wide")
     st.html(ROOT / "assets" / "style.css")
-    learn = address_of("/learn")  # a page of our own routes, for which Streamlit needs an absolute address
+    learn, papers = address_of("/learn"), address_of("/papers")  # pages of our own routes, for which Streamlit needs absolute addresses
     pages = [  # each page is a file and a line here
         *([st.Page(learn, title="Learn", icon=":material/school:")] if learn else []),
+        *([st.Page(papers, title="Papers", icon=":material/menu_book:")] if papers else []),
         st.Page("pages/ask.py", title="Ask", icon=":material/help:"),
         st.Page("pages/lab.py", title="Lab", icon=":material/science:", default=True),
         st.Page("pages/compare.py", title="Compare", icon=":material/compare_arrows:"),

@@ -63,10 +63,10 @@ class LearnRoutes:
             return PlainTextResponse(str(error), 500)
         base, folder = self.base, scripts().folder(self.base)
         page = reader_page(
-            {"base": base, "data": data_folder(base), "own": own_script_address(base), "lessons": index},
+            {"base": base, "data": data_folder(base), "own": own_script_address(base), "lessons": index, "rooms": True},
             [f"{folder}/{name}" for name in scripts().closure(ENTRY)],
             home=f"{base}/",
-            pages={"Learn": f"{base}/learn", "Lab": f"{base}/", "Compare": f"{base}/compare"},
+            pages={"Learn": f"{base}/learn", "Papers": f"{base}/papers", "Lab": f"{base}/", "Compare": f"{base}/compare"},
         )
         return HTMLResponse(page, headers=NO_CACHE)
 

@@ -1,4 +1,7 @@
-"""The class password: a login page and a link to join; every other request needs the cookie that these two set."""
+"""The class password: a login page and a link to join; every other request needs the cookie that these two set.
+
+The addresses of rooms need no cookie: the code of a room stands for the password there.
+"""
 
 import re
 import time
@@ -10,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from leakage.frontend.markup import render
 from leakage.web.class_key import ClassKey
+from leakage.web.guest_paths import is_for_guests
 from leakage.web.proxies import visitor_of
 from leakage.web.request_filter import is_secure
 from leakage.web.throttle import Throttle
@@ -48,7 +52,7 @@ class PasswordGate:
                 return self.join(request)
             if path == f"{self.base}/_stcore/health":
                 return None
-        if self.key.is_cookie(request.cookies.get(COOKIE, "")):
+        if self.key.is_cookie(request.cookies.get(COOKIE, "")) or is_for_guests(request.scope, self.base):
             return None
         if request.scope.get("method") in ("GET", "HEAD") and not path.startswith(tuple(self.base + part for part in DATA)):
             query = request.scope["query_string"].decode("latin-1")

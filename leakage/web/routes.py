@@ -10,10 +10,12 @@ from starlette.routing import Route
 
 from leakage.data.errors import PictureError
 from leakage.frontend.scripts import ROUTE, scripts
-from leakage.results import answer_file, comparison_exports, exports
+from leakage.results import answer_file, comparison_exports, exports, run_strips
+from leakage.results.strip_steps import parse_steps
 from leakage.runs.service import Service
 from leakage.runs.store import Run, Store
 from leakage.spec.experiment import SpecError
+from leakage.web.compressed import compressed
 from leakage.web.downloads import Downloads, cache_key
 from leakage.web.stream import Stream, ids_in_address, parse_seq
 
@@ -31,7 +33,9 @@ class Routes:
         """Return all routes, below a prefix such as `/gle`."""
         return [
             Route(f"{base}/api/runs/stream", self.stream.follow),
+            Route(f"{base}/api/runs/{{run}}/strip.{{kind}}", self.strip),
             Route(f"{base}/api/runs/{{run}}/{{name:path}}", self.file),
+            Route(f"{base}/api/compare/strip.{{kind}}", self.strip),
             Route(f"{base}/api/compare/{{name}}", self.comparison),
             Route(f"{base}/api/ask/{{name}}", self.answer),
             Route(f"{base}/api/plotly.min.js", self.plotly),
@@ -53,6 +57,25 @@ class Routes:
         if run is None or export is None:
             return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
         return download(export, f"leakage-{id[:6]}-{name}", None if run.shareable else NO_STORE)
+
+    async def strip(self, request: Request) -> Response:
+        """Respond with a strip of the run in the path, or of the runs `ids` together, at the steps `steps`, such as `steps=0,10,40`."""
+        run, kind, asked = request.path_params.get("run"), request.path_params["kind"], parse_steps(request.query_params.get("steps", ""))
+        ids = [run] if run else ids_in_address(request)
+        try:
+            known = self.service.ready()
+        except SpecError as error:
+            return PlainTextResponse(str(error), 503)
+        runs = await asyncio.to_thread(lambda: [self.service.look(id) for id in ids])
+        key = cache_key(runs, f"strip.{kind} {asked}")
+        try:
+            export = await self.downloads.get(key, lambda: run_strips.make(self.store, ids, kind, known, asked))
+        except PictureError as error:
+            return PlainTextResponse(str(error), 404)
+        if export is None:
+            return PlainTextResponse("Nothing to download: no such run, or it has no pictures yet.", 404)
+        cached = run and all(found and found.shareable for found in runs)
+        return download(export, f"leakage-{run[:6]}-strip.{kind}" if run else f"leakage-strip.{kind}", None if cached else NO_STORE)
 
     async def comparison(self, request: Request) -> Response:
         """Respond with a download about the runs `ids` together. Browsers do not cache it: it can change, and may show uploads."""
@@ -96,7 +119,7 @@ class Routes:
         text = scripts().find(request.path_params["version"], request.path_params["name"])
         if text is None:
             return PlainTextResponse("No such script in this version; reload the page.", 404, headers=NO_STORE)
-        return Response(text, media_type="text/javascript", headers={"Cache-Control": "public, max-age=31536000, immutable"})
+        return compressed(request, text, "text/javascript", {"Cache-Control": "public, max-age=31536000, immutable"})
 
 
 def picture(run: Run, png: bytes | None) -> Response:

@@ -25,12 +25,15 @@ from leakage.runs.service import Service, service, store
 from leakage.runs.upload_quota import QUOTA
 from leakage.spec.experiment import SpecError
 from leakage.web.class_key import ClassKey, join_path
+from leakage.web.class_routes import ClassRoutes
 from leakage.web.connection_limits import ConnectionLimits, limit_connections
 from leakage.web.dispatcher_watch import DispatcherWatch
+from leakage.web.guests import GuestGuard
 from leakage.web.hosts import Hosts
 from leakage.web.learn_routes import LearnRoutes
 from leakage.web.owner_cookie import OwnerCookie
 from leakage.web.page_sessions import OncePerMinute, PageSessions
+from leakage.web.paper_routes import PaperRoutes
 from leakage.web.password import PasswordGate
 from leakage.web.proxies import accept_proxies
 from leakage.web.request_filter import AGENT, RequestFilter
@@ -49,11 +52,14 @@ log = logging.getLogger(__name__)
 
 def routes(base: str = "") -> list[Route]:
     """Return all routes, below a prefix such as `/gle`."""
+    files = Routes(service(), store(), _stream())
     return [
         *page_routes(base),
-        *Routes(service(), store(), _stream()).below(base),
+        *files.below(base),
+        *ClassRoutes(service(), _stream(), files, base).routes(),
         *UpdateRoutes(service()).below(base),
         *LearnRoutes(service(), base).routes(),
+        *PaperRoutes(service(), base).routes(),
     ]
 
 
@@ -77,8 +83,11 @@ def middleware(base: str = "", *, agent: bool = False) -> list[Middleware]:
         Middleware(PageSessions),
         Middleware(UploadGate, quota=QUOTA, base=base),
     ]
-    if config.password:
-        layers.insert(1, Middleware(PasswordGate, key=ClassKey(config), base=base))
+    key = ClassKey(config) if config.password else None
+    if config.guests:
+        layers.insert(1, Middleware(GuestGuard, key=key, base=base))
+    if key:
+        layers.insert(1, Middleware(PasswordGate, key=key, base=base))
         log.warning("The address %s%s on this server needs no password.", base, join_path(config))
     return layers
 

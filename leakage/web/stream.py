@@ -96,12 +96,15 @@ class Stream:
     """Whether the running dispatcher belongs to this server's version of the program; if so, `poll` sends it signs of life."""
     closing: bool
     """Whether the server is about to end; all streams end then, because the server waits for them."""
+    at_end: list[Callable[[], None]]
+    """Called when the server is about to end."""
 
     def __init__(self, service: Service, store: Store) -> None:
         self.service, self.store = service, store
         self.positions = QueuePositions(service)
         self.listeners: set[Listener] = set()
         self.dispatcher_is_ours, self.closing = True, False
+        self.at_end = list[Callable[[], None]]()
 
     async def poll(self) -> None:
         """Send new events to the listeners and signs of life to the dispatcher, until the server ends; then end all streams."""
@@ -126,6 +129,8 @@ class Stream:
             await asyncio.sleep(POLL)
         for listener in self.listeners:
             listener.end()
+        for call in self.at_end:
+            call()
 
     def followed_runs(self) -> set[str]:
         """Return the ids of the runs that at least one open page follows."""
@@ -156,14 +161,22 @@ class Stream:
                     self.send(run, None, queued_message(run, place))
 
     async def follow(self, request: Request) -> Response:
-        """Respond with the events of the runs `ids` after the sequence number `since`, or after Last-Event-ID if the browser resumes."""
-        ids = ids_in_address(request)
+        """Respond with the events of the runs `ids` in the address."""
+        return await self.listen(request, ids_in_address(request), request.cookies.get(COOKIE) or visitor_of(request))
+
+    async def listen(self, request: Request, ids: list[str], owner: str) -> Response:
+        """Respond with the events of runs after the sequence number `since` of the address, or after Last-Event-ID if the browser resumes.
+
+        Args:
+            request: The request.
+            ids: The runs.
+            owner: A name of the listener, which may have MAX_LISTENERS streams.
+        """
         since = parse_seq(request.headers.get("last-event-id") or request.query_params.get("since", "0"))
         if since is None:
             return PlainTextResponse("since must be a whole number.", 400)
         if not await read_in_thread(self.mark_viewed, ids):
             return PlainTextResponse("No such run; it may have been deleted.", 404)
-        owner = request.cookies.get(COOKIE) or visitor_of(request)
         if sum(listener.owner == owner for listener in self.listeners) >= MAX_LISTENERS:
             return PlainTextResponse(TOO_MANY_PAGES, 429)
         listener = Listener(ids, owner)

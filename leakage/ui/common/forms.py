@@ -229,7 +229,7 @@ def put_defaults(known: Catalog) -> None:
         for field in entry.fields:
             st.session_state[f"{entry.id}.{field.name}"] = field.default
     load(DEFAULT)
-    st.session_state["offset"] = 0
+    st.session_state["offset"], st.session_state["order"] = 0, ""
 
 
 def number(key: str) -> int:

@@ -25,7 +25,7 @@ export function telling(readings) {
  * @param {CheckFacts} reading
  */
 export function checkWords({ number, threshold, tripped, round }) {
-  const value = isNumber(number) ? short(number) : tripped ? 'infinite' : 'not defined for these pictures';
+  const value = isNumber(number) ? short(number) : tripped ? 'infinite' : 'not defined here';
   if (!isNumber(number) && !tripped) return value;
   return `${value} (threshold ${short(threshold)}): ${tripped ? `tripped in round ${round}` : 'did not trip'}`;
 }

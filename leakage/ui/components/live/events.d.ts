@@ -15,6 +15,7 @@ export interface AttackEnd {
   note?: { [name: string]: JsonValue };
   verdict?: VerdictWords | null;
   ending?: Ending | null;
+  /** Runs with equal keys take about the same time per step. */
   timing_key?: string | null;
 }
 
@@ -140,6 +141,15 @@ export interface FrameScores {
 export interface GradientDistances {
   cosine?: number | null;
   relative_l2?: number | null;
+}
+
+/** The norm of the gradient of each picture alone, by the picture's id; null where the norm is no finite number. */
+export interface GradientNormsEnd {
+  kind: 'end';
+  run?: string;
+  seq?: number;
+  status?: string;
+  norms: { [name: string]: number | null };
 }
 
 /** Rank and condition number of d(gradient)/d(picture), see `Spectrum` in engine/jacobian_rank.py. */
@@ -456,4 +466,4 @@ export interface VerdictWords {
 }
 
 /** Whatever the stream sends. */
-export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd | HandedModelEnd | StatementEvent | FindingEvent | AuditEnd;
+export type RunEvent = StateEvent | NoteEvent | RestartEvent | MetaEvent | FrameEvent | ThinnedEvent | AttackEnd | TrainingMetaEvent | ProgressEvent | RoundEvent | TrainingEnd | InverterEnd | TurnEvent | RankEvent | MovedEvent | GradientRankEvent | RanksEnd | HandedModelEnd | GradientNormsEnd | StatementEvent | FindingEvent | AuditEnd;
