@@ -9,7 +9,7 @@ import pytest
 import torch
 
 # Fixtures for tests in several folders, and which tests run when.
-pytest_plugins = ["home_fixtures", "page_visits", "pytester", "scheduling"]
+pytest_plugins = ["early_failures", "home_fixtures", "page_visits", "pytester", "scheduling"]
 ROOT = Path(__file__).resolve().parent.parent
 NEARBY = ROOT.parent / "shared" / "data"  # looked for when LEAKAGE_DATA is unset
 

@@ -14,11 +14,11 @@ def asked(chromium: Browser, address: str, pictures: str) -> Page:
     """Ask, wait until the answer is that it leaks, stop the other attacks: the answer stays, and what was not tried is told."""
     page = chromium.new_context(viewport={"width": 1440, "height": 1000}, reduced_motion="reduce").new_page()
     page.goto(address)
-    page.get_by_role("button", name="Ask", exact=True).click(timeout=60_000)
+    page.get_by_role("button", name="Ask", exact=True).click(timeout=120_000)
     expect(page.locator(".gle-asked-word")).to_have_text("leaks", timeout=LIMIT)
     expect(page.locator(".gle-asked")).to_contain_text(re.compile(f"of {pictures}", re.IGNORECASE))
     page.get_by_role("button", name="Stop all").click()
-    expect(page.get_by_text("What was not tried")).to_be_visible(timeout=60_000)
+    expect(page.get_by_text("What was not tried")).to_be_visible(timeout=120_000)
     expect(page.locator(".gle-asked-word")).to_have_text("leaks")
     return page
 
@@ -31,7 +31,7 @@ def test_one_phone_without_protection_leaks_and_the_other_attacks_are_stopped(si
 def test_four_phones_and_a_little_noise_leak_in_ask_and_in_compare(site: str, chromium: Browser) -> None:
     page = asked(chromium, f"{site}/ask?phones=4&protection=gaussian_noise:scale=0.01", "12 pictures")
     page.goto(f"{site}/compare?v=1&pictures={FACES}&batch=4&phones=4&channels=1&arms=none,gaussian_noise&max_seconds=300")
-    page.get_by_role("button", name="Run all").click(timeout=60_000)
+    page.get_by_role("button", name="Run all").click(timeout=120_000)
     noise = page.locator(".gle-compared tbody tr", has_text="Gaussian noise 0.01")
     expect(noise.locator(LEAKS).first).to_be_visible(timeout=LIMIT)
 

@@ -47,9 +47,9 @@ def test_the_table_beforehand_and_the_comparison_read_the_same(
     pictures = ",".join(f"cifar10:{number}" for number in range(phones))
     how = "voices=both&attack=inverting_gradients&inverting_gradients.steps=1500"
     page.goto(f"{site}/compare?v=1&{how}&source=cifar10&pictures={pictures}&batch={phones}&phones={phones}&arms={','.join(arms)}")
-    page.get_by_role("button", name="Run all").click(timeout=60_000)
+    page.get_by_role("button", name="Run all").click(timeout=120_000)
     lines = page.locator(".gle-compared tbody tr:not(.gle-baseline)")
-    expect(lines).to_have_count(len(arms), timeout=60_000)
+    expect(lines).to_have_count(len(arms), timeout=120_000)
     expect(page.get_by_role("button", name="Stop all")).to_have_count(0, timeout=LIMIT)
     heads = page.locator(".gle-compared thead tr").first.evaluate(HEADS)[1:]  # the first names the line
     pairs = []

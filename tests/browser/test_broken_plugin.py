@@ -22,8 +22,8 @@ def test_a_page_names_a_broken_plug_in_and_goes_on_when_it_is_corrected(tmp_path
     with served(home, root=root) as address:
         page = chromium.new_page()
         page.goto(f"{address}/?expert=1")
-        expect(page.get_by_text(FAULT)).to_be_visible(timeout=60_000)
+        expect(page.get_by_text(FAULT)).to_be_visible(timeout=120_000)
         planted.unlink()
-        expect(page.get_by_text("The attacker and what it knows")).to_be_visible(timeout=90_000)
+        expect(page.get_by_text("The attacker and what it knows")).to_be_visible(timeout=180_000)
         expect(page.get_by_text(FAULT)).to_have_count(0)
         page.close()

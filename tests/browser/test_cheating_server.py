@@ -1,11 +1,12 @@
 """A server that changes the model, and phones that check it: the Lab's presets from the click to the answer, computed live."""
 
 import re
+from contextlib import suppress
 
 import pytest
 from brightness_bins import alone, narrow_edges
 from browser_waiting import press, wait_for
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 from small_problems import CATALOG
 
 from leakage.spec.prepared import Preset, prepared
@@ -31,16 +32,26 @@ def computed(chromium: Browser, site: str, name: str) -> tuple[Page, Locator]:
     press(page.get_by_role("button", name="More", exact=True), choice)
     choice.click()
     live, recorded = page.get_by_role("button", name="Compute both live"), page.get_by_text("Recorded runs, played again.")
-    expect(recorded).to_be_visible(timeout=60_000)
+    expect(recorded).to_be_visible(timeout=120_000)
     runs, titles = page.locator(".gle-run"), preset_of(name).titles
     for number, title in enumerate(titles):  # the page is drawn to its end
-        expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=60_000)
-    live.click(timeout=120_000)
-    expect(recorded).to_be_hidden(timeout=60_000)
+        expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=120_000)
+    press_live(page, live, recorded)
     for number, title in enumerate(titles):
-        expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=60_000)
+        expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=120_000)
         expect(runs.nth(number)).to_have_attribute("data-status", "done", timeout=LONG)
     return page, runs
+
+
+def press_live(page: Page, live: Locator, recorded: Locator) -> None:
+    """Press until the live runs take the place of the recorded ones. If a busy machine loses a press, load the page again."""
+    for _ in range(3):
+        with suppress(AssertionError, TimeoutError):
+            live.click(timeout=60_000)
+            expect(recorded).to_be_hidden(timeout=60_000)
+            return
+        page.reload()
+    expect(recorded).to_be_hidden(timeout=60_000)
 
 
 def test_of_forty_pictures_in_a_sum_those_alone_in_their_bins_come_back_and_without_the_server_none(site: str, chromium: Browser) -> None:

@@ -23,15 +23,15 @@ def test_a_teacher_compares_four_protections_and_takes_the_report_home(site: str
     context = chromium.new_context(viewport={"width": 1440, "height": 1000}, accept_downloads=True, reduced_motion="reduce")
     page = context.new_page()
     page.goto(f"{site}/compare?{SHORT}")
-    page.get_by_role("button", name="Run all").click(timeout=60_000)
-    page.wait_for_url(re.compile(r"[?&]runs="), timeout=60_000)
-    expect(page.locator(".gle-run")).to_have_count(4, timeout=60_000)
+    page.get_by_role("button", name="Run all").click(timeout=120_000)
+    page.wait_for_url(re.compile(r"[?&]runs="), timeout=120_000)
+    expect(page.locator(".gle-run")).to_have_count(4, timeout=120_000)
     expect(page.locator(".gle-run .gle-title")).to_have_text(ARMS)
     wait_for(page, "() => [...document.querySelectorAll('.gle-run')].some((one) => one.dataset.status === 'running')", timeout=LONG)
     early = dict(enumerate(pictures(page)))
     for run in page.locator(".gle-run").all():
         expect(run).to_have_attribute("data-status", "done", timeout=LONG)
-    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one !== before[place])", arg=list(early.values()), timeout=60_000)
+    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one !== before[place])", arg=list(early.values()), timeout=120_000)
     expect(page.locator(".gle-compared tbody .gle-said")).to_have_count(7, timeout=LONG)  # no protection needs one run for both attackers
     assert page.locator(".gle-compared tbody tr").count() == 1 + len(ARMS)
 
@@ -41,14 +41,14 @@ def test_a_teacher_compares_four_protections_and_takes_the_report_home(site: str
     assert found[0] in (RECOGNIZABLE, SINGLED_OUT, PARTLY)
     page.locator(".gle-together .gle-slider").focus()
     page.keyboard.press("Home")
-    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one !== before[place])", arg=answers, timeout=30_000)
+    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one !== before[place])", arg=answers, timeout=60_000)
     for one in verdicts.all():
         expect(one).to_have_attribute("data-word", NOT_SHOWN)  # at the first step: that of what is seen, not that of the end
     page.keyboard.press("End")
-    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one === before[place])", arg=answers, timeout=30_000)
+    wait_for(page, f"(before) => ({PICTURES})().every((one, place) => one === before[place])", arg=answers, timeout=60_000)
     assert [one.get_attribute("data-word") for one in verdicts.all()] == found
 
-    with page.expect_download(timeout=60_000) as download:
+    with page.expect_download(timeout=120_000) as download:
         page.get_by_role("link", name="Report (HTML)").click()
     report = tmp_path / "report.html"
     download.value.save_as(report)

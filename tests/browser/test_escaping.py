@@ -125,8 +125,8 @@ def drawn(tmp_path: Path, chromium: Browser) -> Iterator[Page]:
         time.sleep(0.1)
     page = chromium.new_context().new_page()
     page.goto(f"http://127.0.0.1:{port}")
-    page.locator(f".st-key-warning-{len(TEXTS) + len(PLAIN) - 1} p").wait_for(timeout=60_000)
-    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=60_000)
+    page.locator(f".st-key-warning-{len(TEXTS) + len(PLAIN) - 1} p").wait_for(timeout=120_000)
+    page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=120_000)
     yield page
     server.terminate()
     server.wait()
@@ -147,15 +147,15 @@ def test_no_address_brings_a_link_or_a_picture_onto_a_page(chromium: Browser, si
     for where in ADDRESSES:
         for keys in (KEYS, KEYS[:1], [key for key in KEYS if key not in ("list", "run", "runs")]):
             page.goto(f"{site}/{where}?{urlencode(dict.fromkeys(keys, HOSTILE))}")
-            page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=60_000)
-            page.locator("[data-testid=stMarkdownContainer]").first.wait_for(timeout=60_000)
+            page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for(timeout=120_000)
+            page.locator("[data-testid=stMarkdownContainer]").first.wait_for(timeout=120_000)
             assert page.locator(ANYWHERE).count() == 0
     page.goto(f"{site}/?{urlencode({'checkpoint': HOSTILE, 'expert': '1'})}")
-    page.get_by_text("is not a trained model of this kind").wait_for(timeout=60_000)
+    page.get_by_text("is not a trained model of this kind").wait_for(timeout=120_000)
     assert page.locator(ANYWHERE).count() == 0
     upload = {"name": "www.evil.example.png", "mimeType": "image/png", "buffer": b"no picture"}
     page.goto(f"{site}/?source=upload")
     page.locator("input[type=file]").first.set_input_files(upload)
-    page.get_by_text("evil.example.png").first.wait_for(timeout=60_000)
+    page.get_by_text("evil.example.png").first.wait_for(timeout=120_000)
     assert page.locator(ANYWHERE).count() == 0
     assert [url for url in asked if url.startswith("https://evil.example")] == []

@@ -16,8 +16,8 @@ BOXES = """(list) => list.map((one) => {
 def test_layers_stand_below_one_another_inside_the_card(site: str, chromium: Browser, width: int) -> None:
     page = chromium.new_context(viewport={"width": width, "height": 3000}).new_page()
     page.goto(f"{site}?expert=1&batch=4&phones=4&server=loki&attack=bins")
-    expect(page.locator(".gle-handed")).to_be_visible(timeout=60_000)
-    expect(page.locator(".gle-run")).to_be_visible(timeout=60_000)  # its styles are on the page too
+    expect(page.locator(".gle-handed")).to_be_visible(timeout=120_000)
+    expect(page.locator(".gle-run")).to_be_visible(timeout=120_000)  # its styles are on the page too
     expect(page.locator(LAYERS)).to_have_count(6)  # pictures, a convolution, two layers, the agreed network, the answer
     expect(page.locator(LAYERS).nth(1)).to_contain_text("added Convolution 3 → 16 maps")
     expect(page.locator(".gle-handed svg[aria-label$='phone 4']")).to_be_visible()

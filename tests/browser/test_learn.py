@@ -76,14 +76,14 @@ def test_the_index_leads_to_a_lesson_and_the_lab_leads_to_the_index(opened: Open
     lab = page.context.new_page()
     lab.goto(f"{site}/")
     learn = lab.get_by_role("link", name="Learn")
-    expect(learn).to_have_attribute("href", f"{site}/learn", timeout=60_000)
+    expect(learn).to_have_attribute("href", f"{site}/learn", timeout=120_000)
 
 
 @pytest.mark.parametrize(("id", "right"), [(lesson.id, number % 2 == 0) for number, lesson in enumerate(lessons())])
 def test_a_lesson_is_walked_by_keyboard_to_its_takeaway(opened: Opened, id: str, right: bool) -> None:
     page, wrong = opened(f"#{id}", calm=True)
     beats = page.locator(".gle-dot")
-    expect(beats.first).to_be_visible(timeout=20_000)
+    expect(beats.first).to_be_visible()
     count = beats.count()
     met = 0
     for at in range(1, count + 1):
@@ -111,7 +111,7 @@ def test_a_lesson_is_walked_by_keyboard_to_its_takeaway(opened: Opened, id: str,
 
 def test_a_link_behind_a_question_leads_to_the_question(opened: Opened) -> None:
     page, wrong = opened("#02-search/6")
-    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "3", timeout=20_000)
+    expect(page.locator(".gle-lesson")).to_have_attribute("data-place", "3")
     expect(page.locator(".gle-hint")).to_have_text("A question comes before that part of the lesson.")
     assert page.locator(".gle-dot[href]").count() == 3
     assert wrong == []
@@ -159,7 +159,7 @@ def test_who_asked_for_less_motion_sees_the_end_at_once(opened: Opened) -> None:
     recorded = json.loads((ROOT / "assets" / "lessons" / "runs" / "r02.json").read_text())
     kept = [recorded["columns"]["step"][place] for place in recorded["film"]["places"]]
     last = max(step for step in kept if step <= 20)  # where this beat halts
-    expect(page.locator(".gle-screen")).to_have_attribute("data-step", f"{last:g}", timeout=10_000)
+    expect(page.locator(".gle-screen")).to_have_attribute("data-step", f"{last:g}")
     assert page.locator(".gle-screen").get_attribute("data-frames") == "1"
     assert wrong == []
 
@@ -176,7 +176,7 @@ def test_in_front_of_a_hall_every_beat_fits_and_can_be_read(opened: Opened) -> N
 
     for lesson in lessons():
         page.goto(page.url.split("#")[0] + f"#{lesson.id}/1?present")
-        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible(timeout=20_000)
+        expect(page.locator(f".gle-lesson[data-lesson='{lesson.id}'] .gle-words")).to_be_visible()
         for at in range(1, page.locator(".gle-dot").count() + 1):
             expect(page.locator(".gle-lesson")).to_have_attribute("data-place", str(at))
             if page.locator(".gle-option").count():
@@ -198,7 +198,7 @@ def test_in_front_of_a_hall_every_beat_fits_and_can_be_read(opened: Opened) -> N
 
 def test_a_clicker_walks_blackens_and_reveals_and_the_speaker_follows(opened: Opened) -> None:
     page, wrong = opened("#02-search/2?present")
-    expect(page.locator("html.gle-presenting")).to_have_count(1, timeout=20_000)
+    expect(page.locator("html.gle-presenting")).to_have_count(1)
     page.keyboard.press("b")
     expect(page.locator(".gle-black")).to_be_visible()
     page.keyboard.press(".")
@@ -231,7 +231,7 @@ def test_a_clicker_walks_blackens_and_reveals_and_the_speaker_follows(opened: Op
 def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press_on_a_knob(opened: Opened) -> None:
     page, wrong = opened("#02-search/1?present")
     presenting, filled = page.locator("html.gle-presenting"), "() => document.fullscreenElement !== null"
-    expect(presenting).to_have_count(1, timeout=20_000)
+    expect(presenting).to_have_count(1)
     page.keyboard.press("f")
     wait_for(page, filled, timeout=5_000)
     expect(presenting).to_have_count(1)
@@ -259,7 +259,7 @@ def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press
 def test_the_stage_beside_an_answer_shows_what_the_answer_speaks_of(opened: Opened) -> None:
     page, wrong = opened("#09-solve/2?present")
     screen, words = page.locator(".gle-screen"), page.locator(".gle-verdict .gle-word")
-    expect(words).to_have_text("result", timeout=20_000)  # while it goes through the layers
+    expect(words).to_have_text("result")  # while it goes through the layers
     page.wait_for_timeout(1_000)
     assert float(screen.get_attribute("data-frames") or 0) <= 2  # a view card is read for 1.5 s
     page.keyboard.press("ArrowRight")

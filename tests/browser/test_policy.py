@@ -68,7 +68,7 @@ def test_no_page_asks_for_what_its_policy_refuses_or_for_what_is_not_there(site:
     for path, last in PAGES.items():
         watched.goto("about:blank")  # an address that differs after its # alone opens no page anew
         watched.goto(site + path)
-        expect(watched.locator(last).first).to_be_visible(timeout=30_000)
+        expect(watched.locator(last).first).to_be_visible()
         watched.wait_for_timeout(1000)
         found[path] = refused(watched)
     assert found == {path: [] for path in PAGES}
@@ -78,13 +78,13 @@ def test_no_page_asks_for_what_its_policy_refuses_or_for_what_is_not_there(site:
 def test_the_chart_of_a_page_without_a_live_stream_is_drawn_too(site: str, watched: Page) -> None:
     watched.route("**/api/runs/stream*", lambda route: route.abort())
     watched.goto(site)
-    expect(watched.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first).to_be_visible(timeout=30_000)
+    expect(watched.locator("[data-testid=stVegaLiteChart] :is(canvas, svg)").first).to_be_visible()
     assert refused(watched) == []
 
 
 def test_a_script_that_somebody_put_into_a_page_is_not_run_and_sends_nothing_away(site: str, watched: Page) -> None:
     watched.goto(f"{site}/runs")
-    expect(watched.locator(TITLE).first).to_be_visible(timeout=30_000)
+    expect(watched.locator(TITLE).first).to_be_visible()
     watched.evaluate(ADDED)
     wait_for(watched, "() => window.refused.length >= 2")
     assert {words.split()[0] for words in refused(watched)} == {"script-src-elem", "img-src"}
@@ -131,7 +131,7 @@ def test_a_pupil_types_the_password_and_lands_where_the_link_led(school: Server,
     expect(watched.get_by_role("alert")).to_have_text("That is not the password. Ask the person who gave you this address.")
     watched.get_by_label("Password").fill(PASSWORD)
     watched.get_by_role("button", name="Log in").click()
-    expect(watched.locator(".js-plotly-plot .main-svg").first).to_be_visible(timeout=30_000)
+    expect(watched.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     assert watched.url.startswith(f"{school.address}/architecture?size=28")
     assert refused(watched) == []
 

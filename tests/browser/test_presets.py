@@ -13,7 +13,7 @@ def test_the_menu_of_presets_closes_when_one_is_chosen(site: str, chromium: Brow
     page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(f"{site}/?")
     menu = page.get_by_role("button", name="More", exact=True)
-    expect(menu).to_be_visible(timeout=60_000)
+    expect(menu).to_be_visible(timeout=120_000)
     before = ""
     for preset in prepared().presets[IN_LINE : IN_LINE + 2]:  # the first while the page is still being drawn
         choice = page.get_by_role("button", name=preset.title, exact=False)

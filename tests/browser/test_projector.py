@@ -33,8 +33,8 @@ EIGHT = f"/compare?v=1&voices=naive&attack=inverting_gradients&inverting_gradien
 def looked_at(page: Page, runs: int) -> None:
     """The view on and off again, by key and by button."""
     settings = page.get_by_role("button", name=re.compile("^Run( all)?$"))
-    expect(page.locator(".gle-run")).to_have_count(runs, timeout=60_000)
-    expect(settings).to_be_visible(timeout=60_000)
+    expect(page.locator(".gle-run")).to_have_count(runs, timeout=120_000)
+    expect(settings).to_be_visible(timeout=120_000)
     page.keyboard.press("f")
     expect(page.locator("html.gle-projecting")).to_have_count(1)
     expect(settings).to_be_hidden()
@@ -56,7 +56,7 @@ def looked_at(page: Page, runs: int) -> None:
 def test_a_hall_reads_pictures_verdict_and_numbers(site: str, chromium: Browser, address: str, runs: int) -> None:
     page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
     page.goto(f"{site}{address}")
-    expect(page.locator('.gle-run[data-status="done"]:not([data-psnr=""])')).to_have_count(runs, timeout=60_000)
+    expect(page.locator('.gle-run[data-status="done"]:not([data-psnr=""])')).to_have_count(runs, timeout=120_000)
     assert page.evaluate(LOWEST_WORD) <= HEIGHT
     looked_at(page, runs)
 
@@ -64,6 +64,6 @@ def test_a_hall_reads_pictures_verdict_and_numbers(site: str, chromium: Browser,
 def test_eight_arms_fit_too(site: str, chromium: Browser) -> None:
     page = chromium.new_context(viewport={"width": WIDTH, "height": HEIGHT}, reduced_motion="reduce").new_page()
     page.goto(f"{site}{EIGHT}")
-    page.get_by_role("button", name="Run all").click(timeout=60_000)
-    page.wait_for_url(re.compile(r"[?&]runs="), timeout=60_000)
+    page.get_by_role("button", name="Run all").click(timeout=120_000)
+    page.wait_for_url(re.compile(r"[?&]runs="), timeout=120_000)
     looked_at(page, 8)

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from recorded_updates import write_update
 
-LONG = 90_000  # milliseconds: for a worker on a busy machine
+LONG = 240_000  # milliseconds: for a worker on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,14 @@ def test_on_a_phone_both_pictures_are_on_one_screen_and_a_what_if_keeps_the_firs
     page.goto(f"{site}/?v=1")
     press_run(page)
     first = re.findall(r"[?&]run=([^&]+)", page.url)[0]
-    expect(page.locator(f'.gle-run[data-run="{first}"] .gle-guess canvas')).to_be_visible(timeout=60_000)
+    expect(page.locator(f'.gle-run[data-run="{first}"] .gle-guess canvas')).to_be_visible(timeout=120_000)
     private, guess = page.evaluate(TOPS, [".gle-private", ".gle-attacker"])
     assert private == guess  # side by side
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
-    page.get_by_role("button", name="… prune 90 %?").click(timeout=60_000)
-    page.wait_for_url(re.compile(rf"[?&]run={first}(,|%2C)"), timeout=60_000)
-    expect(page.locator(".gle-run")).to_have_count(2, timeout=60_000)
+    page.get_by_role("button", name="… prune 90 %?").click(timeout=120_000)
+    page.wait_for_url(re.compile(rf"[?&]run={first}(,|%2C)"), timeout=120_000)
+    expect(page.locator(".gle-run")).to_have_count(2, timeout=120_000)
     expect(page.locator(".gle-run").first).to_have_attribute("data-run", first)
-    page.get_by_role("button", name="Only the second").click(timeout=60_000)
-    expect(page.locator(".gle-run")).to_have_count(1, timeout=60_000)
+    page.get_by_role("button", name="Only the second").click(timeout=120_000)
+    expect(page.locator(".gle-run")).to_have_count(1, timeout=120_000)
     assert page.locator(".gle-run").get_attribute("data-run") != first

@@ -98,15 +98,15 @@ def test_it_begins_with_the_front_door_which_asks_plays_on_and_leads_into_a_less
     visit = Visit(chromium.new_context(viewport={"width": 400, "height": 720}))
     page = visit.page
     page.goto((folder / "index.html").as_uri())
-    expect(page.get_by_role("heading", name="What will it become?")).to_be_visible(timeout=10_000)
+    expect(page.get_by_role("heading", name="What will it become?")).to_be_visible()
     page.get_by_role("button", name="The picture on the phone").click()
-    expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible(timeout=10_000)
+    expect(page.get_by_role("heading", name="It never left the phone.")).to_be_visible()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
     expect(page.locator("h1")).to_have_count(1)
     assert page.evaluate(GROWN, ".gle-door h1, .gle-door .gle-option, .gle-door-foot, .gle-door-teach, .gle-story strong") == [2]
     page.locator(".gle-story").last.scroll_into_view_if_needed()
     pair = "(one) => one.naturalHeight && one.naturalWidth === 2 * one.naturalHeight"
-    wait_for(page, f"() => 12 === [...document.querySelectorAll('.gle-story img')].filter({pair}).length", timeout=10_000)
+    wait_for(page, f"() => 12 === [...document.querySelectorAll('.gle-story img')].filter({pair}).length", timeout=60_000)
     expect(page.get_by_role("button", name="Try your own picture")).to_be_visible()
     lab = page.get_by_role("link", name="Open in the Lab: Protecting one part of the gradient (needs the program: two commands)")
     lab.click()

@@ -44,7 +44,9 @@ DEFINED = {  # as what is defined for others: modules, classes, functions, metho
 ARGUED = {  # (file, name): why it stays
     ("leakage/evaluation/metrics.py", "Counter"): "collections.Counter: Python's own",
     ("tests/contracts/test_house.py", "Counter"): "collections.Counter: Python's own",
+    ("leakage/rooms/room.py", "Counter"): "collections.Counter: Python's own",
     ("*", "perf_counter"): "Python's own",
+    ("*", "trust_env"): "httpx's own",
     ("*", "MemoryError"): "Python's own",
     ("leakage/workers/memory_limit.py", "OutOfMemoryError"): "torch's own",
     ("leakage/ui/common/uploaded_files.py", "MemoryUploadedFileManager"): "Streamlit's own",

@@ -178,7 +178,7 @@ LOOK = """
 import json, sys
 from streamlit.testing.v1 import AppTest
 
-at = AppTest.from_string(sys.argv[1], default_timeout=60).run()
+at = AppTest.from_string(sys.argv[1], default_timeout=240).run()
 assert not at.exception, at.exception
 print(json.dumps({box.key: box.options for box in at.selectbox}))
 """  # the menus of the Lab with their items
@@ -199,7 +199,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def python(project: Path, *arguments: str) -> str:
     """What Python says in the copy; the call must succeed."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    alone = {"OMP_NUM_THREADS": "1", "PYTHONPATH": "", "PYTEST_DEBUG_TEMPROOT": str(project.parent)}  # pytest removes older folders there
+    environment = {**os.environ, **alone}
     done = subprocess.run(
         [sys.executable, *arguments], cwd=project, env=environment, capture_output=True, text=True, timeout=600, check=False
     )

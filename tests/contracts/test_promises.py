@@ -57,6 +57,13 @@ SHOWN_BY = {
         "tests/browser/test_own_picture.py::test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_nothing_is_asked_for",
         "tests/browser/test_own_picture.py::test_the_running_server_lets_the_page_compute_under_its_own_policy",
     ],
+    "rooms": [
+        "tests/web/test_guests.py::test_a_guest_reaches_the_room_and_a_member_the_program",
+        "tests/web/test_class_routes.py::test_after_three_classes_nothing_is_left_of_them",
+        "tests/web/test_class_routes.py::test_codes_cannot_be_guessed_and_a_class_does_not_lock_itself_out",
+        "tests/rooms/test_guest_lesson.py::test_no_phone_gets_an_answer_a_later_beat_or_a_result_before_its_time",
+        "tests/rooms/test_room.py::test_a_room_keeps_no_token_and_no_key",
+    ],
     "files": [
         "tests/runs/test_private_home.py::test_after_a_run_nobody_else_can_read_store_logs_or_catalog",
         "tests/runs/test_owners.py::test_an_owner_is_the_sha256_of_the_cookie",

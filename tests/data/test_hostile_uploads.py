@@ -232,7 +232,7 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(kind: str) ->
     begun = time.process_time()
     found = judged(data, "holiday.jpg", decode)
     assert found == f"holiday.jpg is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and choose that."
-    assert time.process_time() - begun < 0.2
+    assert time.process_time() - begun < 1.0
 
 
 # ---------------------------------------------------------------- the process
@@ -241,14 +241,14 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(kind: str) ->
 def limited(code: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """Python code in a process with the limits of the decoder."""
     setup = "import resource, sys; from leakage.data import decoder; decoder.limit_process(decoder.CPU_SECONDS, decoder.MEMORY)\n"
-    return subprocess.run([sys.executable, "-c", setup + code], input=data, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, "-c", setup + code], input=data, cwd=ROOT, capture_output=True, timeout=240, check=False)
 
 
 @pytest.mark.long
 def test_a_process_that_takes_too_long_is_ended() -> None:
     before = seconds_of_children()
     assert limited("while True: pass").returncode < 0  # by a signal
-    assert CPU_SECONDS - 0.5 < seconds_of_children() - before < CPU_SECONDS + 1  # the kernel looks now and then
+    assert CPU_SECONDS / 2 < seconds_of_children() - before < 2 * CPU_SECONDS  # the kernel looks now and then, by a clock of its own
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="macOS has no limit of the address space")

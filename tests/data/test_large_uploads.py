@@ -49,7 +49,7 @@ def middles(pixels: np.ndarray) -> np.ndarray:
 def decoded_within(data: bytes, megabytes: int) -> bytes:
     """Return the output of a process with a limited address space."""
     command = [sys.executable, "-c", UNDER, str(megabytes * 10**6)]
-    done = subprocess.run(command, input=data, cwd=ROOT, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, input=data, cwd=ROOT, capture_output=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr.decode()[-500:]
     return done.stdout
 

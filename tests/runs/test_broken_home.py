@@ -234,7 +234,7 @@ def test_admin_names_a_folder_in_the_place_of_the_store(
 def ended(home: Path, arguments: list[str]) -> str:
     """What a program says that ends by itself because of its home."""
     environment = {**os.environ, "LEAKAGE_HOME": str(home)}
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     return done.stderr

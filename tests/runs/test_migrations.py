@@ -286,7 +286,7 @@ def test_of_processes_that_open_an_old_store_at_once_one_migrates_and_all_can_re
     for process in started:
         assert process.stdout.readline() == "ready\n"
     go.touch()
-    ends = [process.communicate(timeout=60) for process in started]
+    ends = [process.communicate(timeout=240) for process in started]
     assert [out for out, _ in ends] == ["6\n"] * 4, ends
     assert sum(f"schema 1 is now {len(MIGRATIONS)}" in said for _, said in ends) == 1
     assert schema(old) == len(MIGRATIONS)

@@ -64,7 +64,7 @@ def test_of_many_processes_that_claim_at_once_each_run_goes_to_exactly_one(store
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"
     go.touch()
-    answers = [worker.communicate(timeout=60)[0].split() for worker in workers]
+    answers = [worker.communicate(timeout=240)[0].split() for worker in workers]
     assert sorted(name for answer in answers for name in answer) == names
     assert sum(bool(answer) for answer in answers) > 1, "one process was so fast that nothing was tested"
     assert {event["status"] for event in store.events(None, 0)} == {"queued", "running"}
@@ -364,7 +364,7 @@ def test_the_bytes_of_a_deleted_upload_are_gone_from_the_disk(store: Store) -> N
     store.drop("mine", "me")
     store.sweep(uploads_before=2.0)
     assert found() == set()
-    server.communicate("", timeout=60)
+    server.communicate("", timeout=240)
 
 
 def test_pictures_that_are_thinned_or_deleted_are_overwritten_whatever_the_librarys_default(store: Store) -> None:
@@ -397,7 +397,7 @@ def test_a_log_that_somebody_reads_is_emptied_later(store: Store) -> None:
     store.database.read().execute("PRAGMA busy_timeout = 200")  # else it waits for the reader, ten seconds
     store.drop("mine", "me")
     assert store.note(LOG) is not None
-    reader.communicate("", timeout=60)
+    reader.communicate("", timeout=240)
     store.empty_log()  # as the dispatcher does, every few seconds
     assert store.note(LOG) is None
     assert all(secret[:31] not in file.read_bytes() for file in store.path.parent.iterdir())
@@ -446,7 +446,7 @@ def test_another_process_reads_whole_events_while_one_writes(store: Store) -> No
     assert reader.stdout.readline() == "ready\n"
     for number in range(200):
         store.add_frame("a", frame(number), b"x" * 3000)
-    assert reader.communicate(timeout=60)[0] == "True\n"
+    assert reader.communicate(timeout=240)[0] == "True\n"
 
 
 def test_threads_may_share_one_store(store: Store) -> None:
@@ -476,7 +476,7 @@ def test_threads_may_share_one_store(store: Store) -> None:
 @pytest.mark.long
 def test_two_processes_may_create_the_store_at_once(tmp_path: Path) -> None:
     makers = [python("store.put_note(sys.argv[2], 1); print('done')", tmp_path / "new" / "store.db", number) for number in range(4)]
-    assert [maker.communicate(timeout=60)[0] for maker in makers] == ["done\n"] * 4
+    assert [maker.communicate(timeout=240)[0] for maker in makers] == ["done\n"] * 4
     store = Store(tmp_path / "new" / "store.db")
     assert [store.note(str(number)) for number in range(4)] == [1] * 4
     store.close()

@@ -11,15 +11,15 @@ PAUSE = 250  # milliseconds
 RUN_ADDRESS = re.compile(r"[?&]run=")
 
 
-def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 30_000) -> None:
+def wait_for(page: Page, true: str, *, arg: Any = None, timeout: float = 60_000) -> None:
     """Wait until a JavaScript function, given `arg`, is true on the page; fail after `timeout` milliseconds."""
     page.wait_for_function(true, arg=arg, timeout=timeout, polling=PAUSE)
 
 
 def uncover(page: Page) -> None:
     """Let the front page show its answer without a guess: until then it covers the recorded run below."""
-    page.get_by_role("button", name="Show it without a guess").click(timeout=60_000)
-    expect(page.locator(".gle-opening")).to_have_attribute("data-phase", "open", timeout=10_000)
+    page.get_by_role("button", name="Show it without a guess").click(timeout=120_000)
+    expect(page.locator(".gle-opening")).to_have_attribute("data-phase", "open")
 
 
 def press(what: Locator, seen: Locator) -> None:
@@ -38,7 +38,7 @@ def press_until(what: Locator, wait: Callable[[float], None]) -> None:
     While a page is still being drawn, a busy machine may lose a press, and a visitor presses again.
     """
     for _ in range(4):
-        what.click(timeout=60_000)
+        what.click(timeout=120_000)
         with suppress(AssertionError, TimeoutError):
             wait(15_000)
             return

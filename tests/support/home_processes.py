@@ -27,7 +27,7 @@ QUICK = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 60}))
 LONG = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 24000, "starts": 16}))  # minutes: until it is stopped
 
 
-def until(look: Callable[[], T], *, within: float = 60.0, what: str = "") -> T:
+def until(look: Callable[[], T], *, within: float = 240.0, what: str = "") -> T:
     """Return the first true answer; fail after `within` seconds. It asks often, so that a fast machine does not wait."""
     ends = time.monotonic() + within
     while not (found := look()):
@@ -67,7 +67,7 @@ def loaded(pid: int) -> str:
     return Path(f"/proc/{pid}/maps").read_text()
 
 
-def get(address: str, headers: dict[str, str] | None = None, *, timeout: float = 20) -> Any:
+def get(address: str, headers: dict[str, str] | None = None, *, timeout: float = 60) -> Any:
     """Return the response, whatever its status; the caller closes it."""
     try:
         return ASK.open(urllib.request.Request(address, headers=headers or {}), timeout=timeout)
@@ -76,19 +76,19 @@ def get(address: str, headers: dict[str, str] | None = None, *, timeout: float =
 
 
 class Server:
-    """A web server on a free port."""
+    """A web server on a free port; `host`: the address at which it listens."""
 
-    def __init__(self, place: "Place") -> None:
-        self.place = place
+    def __init__(self, place: "Place", host: str = "127.0.0.1") -> None:
+        self.place, self.host = place, host
+        with socket.socket() as free:
+            free.bind((host, 0))
+            self.port = free.getsockname()[1]
+        self.address = f"http://127.0.0.1:{self.port}"
         self.start()
 
     def start(self) -> None:
-        """Start it, or start it again."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{port}"
-        command = ["-m", "streamlit", "run", "app.py", "--server.port", str(port), "--server.address", "127.0.0.1"]
+        """Start it, or start it again on the same port."""
+        command = ["-m", "streamlit", "run", "app.py", "--server.port", str(self.port), "--server.address", self.host]
         self.process = self.place.start(command, "server.log")
         until(self.healthy, what="the web server answers")
 
@@ -137,11 +137,11 @@ class Place:
     def dispatch(self) -> subprocess.Popen[bytes]:
         return self.start(["-m", "leakage.workers.dispatcher", "--stay"], "dispatch.log")
 
-    def serve(self, *, alone: bool = False) -> Server:
+    def serve(self, *, alone: bool = False, host: str = "127.0.0.1") -> Server:
         """Start a web server; with `alone` it takes this process for its dispatcher and starts none."""
         if alone:
             self.lock = take_lock(self.config)
-        server = Server(self)
+        server = Server(self, host)
         assert not alone or not (self.home / "dispatch.log").exists(), "it started a dispatcher"
         return server
 
@@ -176,7 +176,7 @@ class Place:
         assert name is not None
         return int(name.split(":")[1])
 
-    def finished(self, run: str, *, within: float = 60.0) -> Run:
+    def finished(self, run: str, *, within: float = 240.0) -> Run:
         until(lambda: self.status(run) not in ("queued", "running"), within=within, what=f"run {run} ends")
         return self.look(run)
 

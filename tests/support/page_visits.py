@@ -50,7 +50,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Open:
 
     def opened(page: str = "", *, who: str = "me", itself: bool = False, **address: str) -> AppTest:
         monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": who})
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60)
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=240)
         at.query_params.update(address if itself else {"expert": "1", **address})
         at.run()
         return at.switch_page(page).run() if page else at
@@ -63,7 +63,7 @@ def opener(page: str, monkeypatch: pytest.MonkeyPatch) -> Open:
 
     def opened(**address: str) -> AppTest:
         monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page(page)
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=240).switch_page(page)
         at.query_params.update(address)
         at.run()
         fine(at)

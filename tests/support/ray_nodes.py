@@ -82,7 +82,7 @@ class Nodes:
     def end(self) -> None:
         """Leave no process behind."""
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            self.process.communicate(timeout=30)
+            self.process.communicate(timeout=240)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -102,6 +102,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is giv
     "GradientRankEvent": {"measured": GRADIENT_RANK},
     "RanksEnd": {"status": "done", "ranks": {"conv1": 640, "conv2": None}, "seconds": 2.5, "whole": True, "gradient": GRADIENT_RANK},
     "HandedModelEnd": {"status": "done", "layers": [LAYER]},
+    "GradientNormsEnd": {"status": "done", "norms": {"0": 3.25, "1": 0.5}},
     "StatementEvent": {"text": "The update is a gradient."},
     "FindingEvent": FINDING,
     "AuditEnd": {"status": "done", "conclusion": "2 attacks tried.", "tried": 2, "answered": 1, "seconds": 9.5, "whole": True},

@@ -23,7 +23,7 @@ CHAINS = {"tests/browser/": "browser"} | dict.fromkeys(
             f"tests/web/test_{name}.py"
             for name in ("connection_limits", "dispatcher_watch", "downloads", "hostile_requests", "password", "request_filter")
         ),
-        *(f"tests/web/test_{name}.py" for name in ("page_sessions", "server", "upload_quota")),
+        *(f"tests/web/test_{name}.py" for name in ("page_sessions", "room_stream", "server", "upload_quota")),
         *(f"tests/workers/test_{name}.py" for name in ("audit_job", "faults", "limits", "rank_job", "ray", "recorder", "timing")),
         *(f"tests/workers/test_{name}.py" for name in ("training_job", "worker", "yielding")),
     ),

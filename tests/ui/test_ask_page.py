@@ -84,7 +84,7 @@ def test_a_wrong_link_is_named(visit: Open, door: Service) -> None:
     assert "phones=3 is not known here; 1 is used instead." in said
     assert "protection=amulet is not known here; no protection is used instead." in said
     for seed in ("99999999999", "-1", "x"):
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page(PAGE)  # the Lab, too, knows a seed
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=240).switch_page(PAGE)  # the Lab, too, knows a seed
         at.query_params["seed"] = seed
         fine(at.run())
         assert f"seed={seed} is no whole number from 0 to 2147483647; 1 is used instead." in words(at)

@@ -168,6 +168,7 @@ def test_a_preset_shows_its_settings_in_simple_where_that_can(door: Service, vis
         shown[preset.name] = is_simple(at)
         assert at.query_params["run"] == ",".join(preset.recorded)
     advanced = ("overturned", "glaus", "minmax", "crowd", "learned", "undone", "ring", "one-in-forty", "fishing", "phone-checks")
+    advanced += ("width-noise", "twin", "place")
     assert shown == {"stand-in": True} | dict.fromkeys(advanced, False)
 
 

@@ -68,7 +68,7 @@ def compare(door: Service, monkeypatch: pytest.MonkeyPatch) -> Open:
 
     def opened(**address: str) -> AppTest:
         monkeypatch.setattr(ContextProxy, "cookies", {"gle_owner": "me"})
-        at = AppTest.from_file(ROOT / "app.py", default_timeout=60).switch_page("pages/compare.py")
+        at = AppTest.from_file(ROOT / "app.py", default_timeout=240).switch_page("pages/compare.py")
         at.query_params.update(address)
         return at.run()
 

@@ -106,12 +106,12 @@ def test_dispatchers_that_cannot_begin_are_started_ever_more_seldom_until_a_file
         until(made.dispatcher, what="a dispatcher is at work")
         broken.write_text("this is no Python")
         tries = lambda: (home / "dispatch.log").read_text().count("SyntaxError")  # noqa: E731
-        until(lambda: tries() >= 2, within=60, what="it is tried again")
+        until(lambda: tries() >= 2, what="it is tried again")
         waits = lambda: [int(number) for number in re.findall(r"starts in (\d+) s", (home / "watch.log").read_text())]  # noqa: E731
-        until(lambda: max(waits(), default=0) >= 4, within=60, what="the pauses grow")
+        until(lambda: max(waits(), default=0) >= 4, what="the pauses grow")
         assert tries() <= 5
         broken.write_text(text + "\n# corrected\n")
-        until(made.dispatcher, within=20, what="a dispatcher is at work at once")
+        until(made.dispatcher, what="a dispatcher is at work again")
 
 
 @pytest.mark.processes
@@ -123,7 +123,7 @@ def test_plug_ins_that_cannot_be_listed_are_tried_again(tmp_path: Path) -> None:
         made.dispatch()
         until(lambda: "the next try is in" in (home / "dispatch.log").read_text(), what="it has failed")
         (home / "catalog.json").rmdir()
-        assert until(made.service.catalog, within=60, what="the plug-ins are listed")
+        assert until(made.service.catalog, what="the plug-ins are listed")
 
 
 @pytest.mark.processes
@@ -204,7 +204,7 @@ def test_of_two_versions_on_one_home_the_newer_wins_and_the_older_says_so_once(t
         made.start(["-c", WATCHING], "old.log")
         first = until(made.dispatcher, what="the older one has a dispatcher")
         other.start(["-c", WATCHING], "new.log")
-        until(lambda: root_of(other) == str(new), within=60, what="the newer one has taken over")
+        until(lambda: root_of(other) == str(new), what="the newer one has taken over")
         taken = other.dispatcher()
         assert taken not in (0, first)
         said = f"A newer version of this program (1.1, in {new}) is at work on {home}."

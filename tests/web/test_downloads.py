@@ -99,4 +99,4 @@ def test_another_picture_comes_while_one_browser_asks_for_sixty_slides(home: Pat
         assert [one.result() for one in asked] == [200] * MANY
         began = time.monotonic()
         assert [ask(path) for path in slides[:10]] == [200] * 10
-        assert time.monotonic() - began < 1.0  # kept: ten take 2.5 s to be drawn
+        assert time.monotonic() - began < 2.0  # kept: ten take 2.5 s to be drawn

@@ -20,7 +20,7 @@ PLACES = """
 /api/learn/{}/thumbnails/{}.webp /api/learn/{}/slides/{}.{} /api/learn/{}/stories/{}.webp /api/learn/{}/{}/{}.webp
 """
 KNOWN = """
-lab r01 runs grids final.png run.webp run.gif slide.png curves.csv experiment.json metrics.json comparison.json comparison.csv
+lab r01 runs grids final.png run.webp run.gif slide.png strip.png curves.csv experiment.json metrics.json comparison.json comparison.csv
 comparison.html answer.html answer.json 01-gradient plan
 """
 ODD = f"""
@@ -28,7 +28,7 @@ ODD = f"""
 %0d%0aSet-Cookie:%20x=1 x%0d%0a%0d%0a<script> %22;filename=%22x '%20OR%201=1-- {{{{7*7}}}} %7B0.__class__%7D %2F%2Fevil.example.org
 -1 0 1e9 99999999999999999999999999 999999999999999999 NaN null ~ con . * {"x" * 3000} a{",b" * 500}
 """
-NAMES = ("ids", "since", "next", "key", "question", "minutes", "lang", "run", "v", "a%00", "")
+NAMES = ("ids", "steps", "since", "next", "key", "question", "minutes", "lang", "run", "v", "a%00", "")
 METHODS = (*["GET"] * 12, "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW", "get")
 HOSTS = (
     *["{}"] * 8,

@@ -71,7 +71,7 @@ def test_of_fifty_streams_that_one_browser_opens_at_once_no_more_than_the_limit_
 
     async def ask() -> dict[int, int]:
         limits, found = httpx.Limits(max_connections=None), defaultdict[int, int](int)
-        async with httpx.AsyncClient(base_url=served.address, timeout=30, limits=limits) as web, asyncio.TaskGroup() as group:
+        async with httpx.AsyncClient(base_url=served.address, timeout=120, limits=limits) as web, asyncio.TaskGroup() as group:
             over = asyncio.Event()
 
             async def follow() -> None:
@@ -114,7 +114,7 @@ def test_garbage_over_a_live_connection_writes_no_traceback(server: Served) -> N
 
 def head_of(server: Server, data: bytes) -> str:
     """What is answered to these bytes, up to the end of its head."""
-    with socket.create_connection(("127.0.0.1", int(server.address.rsplit(":", 1)[1])), timeout=20) as there:
+    with socket.create_connection(("127.0.0.1", int(server.address.rsplit(":", 1)[1])), timeout=120) as there:
         there.sendall(data)
         found = b""
         while b"\r\n\r\n" not in found and (part := there.recv(4096)):

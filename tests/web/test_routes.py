@@ -159,7 +159,7 @@ def test_events_arrive_while_one_listens_and_only_those_of_the_runs_asked_for(si
             site.store.add_event(name, note(name))
         assert [event["text"] for event in heard(stream, 2)] == ["a", "b"]
         assert [event["run"] for event in heard(other, 3)] == ["c"] * 3
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4
 
 
 def test_a_waiting_run_hears_its_place_without_a_number_to_resume_after(site: Site) -> None:
@@ -305,7 +305,7 @@ def test_a_listener_that_left_is_forgotten(site: Site) -> None:
     with site.get("/api/runs/stream?ids=a") as stream:
         heard(stream, 1)
         assert len(site.stream.listeners) == 1
-    until(lambda: not site.stream.listeners, within=30, what="the listener is forgotten")
+    until(lambda: not site.stream.listeners, what="the listener is forgotten")
 
 
 def test_a_store_that_cannot_be_written_does_not_end_the_streams(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -335,7 +335,7 @@ def test_open_streams_end_when_the_server_leaves(tmp_path: Path) -> None:
         site.stream.closing = True
         began = time.monotonic()
         stream.read()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4
     site.end()
 
 

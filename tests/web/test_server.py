@@ -33,7 +33,7 @@ def open_page(server: Server, query: str = "") -> list[ForwardMsg]:
     with connect(address, origin=server.address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
         socket.send(hello.SerializeToString())
         while not (answers and answers[-1].WhichOneof("type") == "script_finished"):
-            message = socket.recv(timeout=60)
+            message = socket.recv(timeout=240)
             assert isinstance(message, bytes)
             answers.append(ForwardMsg.FromString(message))
     return answers
@@ -122,13 +122,13 @@ def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(serve
     run = home.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
     worker = home.worker(run)
     os.kill(dispatcher, signal.SIGKILL)
-    assert until(lambda: home.dispatcher() not in (0, dispatcher) and home.dispatcher(), within=20, what="a new dispatcher") != dispatcher
+    assert until(lambda: home.dispatcher() not in (0, dispatcher) and home.dispatcher(), what="a new dispatcher") != dispatcher
     ended = home.finished(run)
     assert ended.status == "done"
     assert ended.worker is not None
     assert ended.worker.endswith(f":{worker}")
     assert home.finished(home.submit(another(QUICK, 3))).status == "done"
-    until(lambda: not alive(worker), within=30, what="the old worker leaves after its run")
+    until(lambda: not alive(worker), what="the old worker leaves after its run")
 
 
 def test_a_change_of_the_plug_ins_replaces_the_dispatcher_once(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Se
         asked = time.monotonic()
         first.process.send_signal(number)
         first.process.wait(30)
-        assert time.monotonic() - asked < 5
+        assert time.monotonic() - asked < 15
         assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
     first.start()
 
@@ -181,6 +181,6 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_a_page_that_does_not_
         asked = time.monotonic()
         first.process.send_signal(number)
         first.process.wait(30)
-        assert time.monotonic() - asked < 5
+        assert time.monotonic() - asked < 15
     home.service.delete(run.id, "me")
     first.start()

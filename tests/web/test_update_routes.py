@@ -1,6 +1,7 @@
 """Files of recorded updates sent to a real server: to disk piece by piece, within limits, and nothing is left of an aborted transfer."""
 
 import http.client
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ class Site:
 
     def send(self, file: str, size: int, *, method: str = "PUT", name: str = "", body: bytes | None = None, **headers: str) -> Answer:
         """Status and words of the answer to a file of so many zeros, or to `body`."""
-        there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        there = http.client.HTTPConnection("127.0.0.1", self.port, timeout=240)
         path, given = self.head(file, size, method=method, name=name, **headers)
         pieces = (bytes(min(MB, size - start)) for start in range(0, size, MB)) if body is None else [body]
         with suppress(BrokenPipeError, ConnectionResetError):  # refused before it was read
@@ -70,8 +71,8 @@ def site(bare: Service, prefix: str) -> Iterator[Site]:
 
 
 def left(site: Site) -> list[Path]:
-    """All files and folders of updates in the home."""
-    return list(site.sets.folder.rglob("*"))
+    """All files and folders of updates in the home; a folder may vanish while it is read."""
+    return [Path(folder, name) for folder, folders, files in os.walk(site.sets.folder) for name in (*folders, *files)]
 
 
 def memory_mb(field: str) -> float:

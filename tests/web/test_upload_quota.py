@@ -42,7 +42,7 @@ class Page:
 
     def wait(self, kind: str) -> ForwardMsg:
         while True:
-            data = self.socket.recv(timeout=60)
+            data = self.socket.recv(timeout=240)
             assert isinstance(data, bytes)
             message = ForwardMsg.FromString(data)
             if message.WhichOneof("type") == kind:
@@ -62,7 +62,7 @@ class Page:
         edge = uuid.uuid4().hex
         head = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="a.png"\r\nContent-Type: image/png\r\n\r\n'
         body = head.encode() + b"\0" * size + f"\r\n--{edge}--\r\n".encode()
-        there = http.client.HTTPConnection("127.0.0.1", int(self.server.address.rsplit(":", 1)[1]), timeout=30)
+        there = http.client.HTTPConnection("127.0.0.1", int(self.server.address.rsplit(":", 1)[1]), timeout=120)
         headers = {"Content-Type": f"multipart/form-data; boundary={edge}", "Origin": self.server.address}
         headers |= {"Cookie": f"_streamlit_xsrf={XSRF}", "X-Xsrftoken": XSRF}
         with suppress(BrokenPipeError, ConnectionResetError):  # refused before it was read: the answer is there all the same

@@ -4,6 +4,7 @@ import base64
 import html
 import re
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,6 +87,21 @@ def test_the_plan_has_the_courses_and_leads_to_every_page() -> None:
     assert " ".join(str(minutes[length]) for length in COURSES) in told
     assert '<a href="02-search-plan.html">In 25&nbsp;min</a>' in plan
     assert plan.count("✓") == sum(len(course) for course in COURSES.values())
+
+
+def test_the_order_that_the_plan_asks_for_holds_in_every_course() -> None:
+    assert "lesson 7, if you teach it, before lesson 8, and lesson 12 last" in words(PLAN)
+    for course in COURSES.values():
+        assert list(course) == sorted(course)  # the plan lists lessons by their numbers: 2 before 3, 7 before 8
+        assert course[0] in ("01", "02")
+        assert course == ("02",) or course[-1] == "12"
+
+
+def test_every_plan_says_how_phones_spare_the_counting_and_where_to_read_on() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "teach.md").read_text()
+    assert "\n## With phones\n" in guide
+    said = "With phones: open a room first; nothing is counted by hand ( docs/teach.md#with-phones )."
+    assert all(said in words(name) for name in (PLAN, "02-search-plan"))
 
 
 @EACH

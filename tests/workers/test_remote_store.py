@@ -19,7 +19,7 @@ from leakage.runs.events import ProgressEvent, RoundEvent
 from leakage.runs.store import Store
 from leakage.settings import Settings
 from leakage.spec.experiment import Experiment, Picture
-from leakage.spec.tasks import Training
+from leakage.spec.tasks import GradientNorms, Training
 from leakage.workers import remote_store
 from leakage.workers.cluster_files import NeededFile, changed_files, fetch_files, keep_training, needed_files, process_home
 from leakage.workers.ray_worker import RayWorker, resources_of
@@ -287,6 +287,8 @@ def test_an_attack_needs_the_data_set_of_its_pictures_with_its_labels_and_nothin
     assert {file.path: path for file, path in needed.items()} == {
         f"MNIST/raw/{name}": raw / name for name in ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
     }
+    norms = GradientNorms(source="mnist").model_dump_json()
+    assert needed_files(run("n", kind="norms", experiment=norms), config) == needed
     gallery = Experiment(pictures=(Picture(id="astronaut"), Picture(source="upload", id="u", label=1)))
     assert needed_files(run("b", experiment=gallery.model_dump_json()), config) == {}
     assert needed_files(run("c", kind="rank"), config) == {}

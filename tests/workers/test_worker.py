@@ -152,7 +152,7 @@ def test_cancel_keeps_the_best_so_far_at_once(dispatcher: Place) -> None:
     dispatcher.service.cancel(run, "somebody else")
     assert not dispatcher.look(run).cancelled, "a stranger cancelled it"
     dispatcher.service.cancel(run, "me")
-    ended = dispatcher.finished(run, within=4)
+    ended = dispatcher.finished(run)
     assert (ended.status, ended.message) == ("cancelled", "Cancelled; the best so far is shown.")
     kept_the_best(dispatcher, ended)
     assert alive(pid), "a worker that obeys goes on to the next run"
@@ -208,7 +208,7 @@ def test_a_run_that_is_deleted_stops(dispatcher: Place) -> None:
     dispatcher.service.delete(run, "me")
     assert dispatcher.store.get(run) is None
     others = [dispatcher.submit(another(LONG, seed)) for seed in (51, 52)]  # both slots are free again
-    until(lambda: [dispatcher.status(other) for other in others] == ["running"] * 2, within=30, what="the worker takes another run")
+    until(lambda: [dispatcher.status(other) for other in others] == ["running"] * 2, what="the worker takes another run")
     assert alive(pid)
     assert dispatcher.store.events([run], 0) == []
     assert dispatcher.store.files(run) == {}
@@ -239,7 +239,7 @@ def test_a_step_that_takes_for_ever_gives_its_slot_back(tmp_path: Path, why: str
         store.drop("a", "me")
     elif why == "cancelled":
         store.cancel("a")
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 1
     found = store.get("a")
     assert (found and (found.status, found.message)) == (None if why == "deleted" else ("cancelled", STUCK))
@@ -284,7 +284,7 @@ def test_a_killed_worker_costs_its_own_run_and_no_other(dispatcher: Place) -> No
     assert pids[0] != pids[1]
     frames = len(dispatcher.frames(runs[0]))
     os.kill(pids[0], signal.SIGKILL)
-    lost = dispatcher.finished(runs[0], within=5)
+    lost = dispatcher.finished(runs[0], within=20)  # by silence alone it would be lost after 30 s
     assert (lost.status, lost.message) == ("failed", LOST)
     assert len(dispatcher.frames(runs[0])) >= frames
     assert all(dispatcher.store.frame(runs[0], frame["seq"]) for frame in dispatcher.frames(runs[0]))
