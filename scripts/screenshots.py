@@ -193,6 +193,7 @@ def recorded_shots() -> Iterator[Shot]:
     yield from in_both_schemes("ask", "/ask", show_questions, {1280: 1400, 400: 2400})
     for name, cut in (("architecture-resnet18", ""), ("architecture-resnet18-skip-cut", " cut")):
         yield Shot(name, f"/architecture?{urlencode({'net': RESNET18.format(cut)})}", wait_for_bars, 1440, 1800)
+    yield from in_both_schemes("papers", "/papers#overturned", rest, {1280: 1500, 400: 1700})
     yield Shot("learn-1280-light", "/learn", press_keys(), 1280, 1000)
     yield Shot("learn-400-dark", "/learn#02-search/2", press_keys(), 400, 900, "dark")
     yield Shot("learn-guess-1280-light", "/learn#02-search/3", press_keys(), 1280, 720)

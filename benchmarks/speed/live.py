@@ -148,7 +148,7 @@ def keeping(site: Site) -> list[dict[str, Any]]:
     rows, doors = [], site.service()
     for batch, steps in ((1, 4000), (8, 1500)):
         pairs = []
-        threads = fitting_threads(prepare(batch_of(experiment("lenet", steps), batch, 0)).seen, cores())
+        threads = fitting_threads(prepare(batch_of(experiment("lenet", steps), batch, 0)).seen, cores(), {})
         for round_ in range(ROUNDS):
             chosen = batch_of(experiment("lenet", steps), batch, 1000 * batch + round_)
             bare = ours(chosen, threads, chosen.seed)["seconds"]
