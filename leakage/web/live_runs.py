@@ -55,10 +55,12 @@ class LiveRuns:
             raise RoomError(ANOTHER_BEAT, 409)
         if (known := room.runs.get(beat, {}).get(cell)) and await self.is_good(known):
             return known
-        if (room.code, by) in self.asking or await self.is_open(room.asked.get(by, "")):
+        if (room.code, by) in self.asking:
             raise RoomError(ONE_AT_A_TIME, 429)
         self.asking.add((room.code, by))
         try:
+            if await self.is_open(room.asked.get(by, "")):
+                raise RoomError(ONE_AT_A_TIME, 429)
             planned = planned_grid(grid)
             run = await asyncio.to_thread(self.service.submit, planned.experiment(planned.cells()[cell]), owner_of_class(room))
         except SpecError:
@@ -108,9 +110,8 @@ class LiveRuns:
         return PlainTextResponse(NO_RUN, 404)
 
     def forget(self, room: Room) -> None:
-        """Delete the runs of a closed room, those of its earlier lessons too."""
-        if room.asked:
-            self.keep(asyncio.ensure_future(asyncio.to_thread(self.delete, owner_of_class(room))))
+        """Delete the runs of a closed room, also those of its earlier lessons and of the time before a restart of the server."""
+        self.keep(asyncio.ensure_future(asyncio.to_thread(self.delete, owner_of_class(room))))
 
     def delete(self, owner: str) -> int:
         """Delete the runs of an owner, and return how many there were."""
