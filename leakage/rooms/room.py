@@ -46,6 +46,7 @@ class Room:
         votes: Question -> the votes of its last round, or of its last two: token (hashed) -> option.
         rounds: Question -> the number of the first of these rounds. A question is voted on again after a discussion.
         dots: Beat with what-ifs -> token (hashed) -> the cell of the grid that this student chose last.
+        cleared: Beat with what-ifs -> how often its choices were forgotten.
         runs: Beat -> cell -> id of the run that computes this cell live.
         computing: The runs that the teacher has asked for and that have not ended.
         locked: Whether new phones are refused.
@@ -61,7 +62,7 @@ class Room:
         self.unveiled, self.answered = 0, set[int]()
         self.phones, self.rounds = set[str](), dict[int, int]()
         self.votes, self.dots = dict[int, list[dict[str, int]]](), dict[int, dict[str, int]]()
-        self.runs, self.asked = dict[int, dict[int, str]](), dict[str, str]()
+        self.cleared, self.runs, self.asked = dict[int, int](), dict[int, dict[int, str]](), dict[str, str]()
         self.computing = set[str]()
         self.locked = self.students = self.closed = self.restored = False
         self.opened, self.bell = secrets.token_hex(8), asyncio.Event()
@@ -131,7 +132,7 @@ class Room:
         """Take the class to a beat of another lesson; phones stay, and what they said in the lesson before is forgotten."""
         self.beat = self.furthest = outline.checked(beat)
         self.outline, self.unveiled, self.restored = outline, 0, False
-        for of_lesson in (self.answered, self.rounds, self.votes, self.dots, self.runs):
+        for of_lesson in (self.answered, self.rounds, self.votes, self.dots, self.cleared, self.runs):
             of_lesson.clear()
         self.changed()
 
@@ -177,15 +178,23 @@ class Room:
         """Forget the votes or the chosen what-ifs of the beat that the class is at."""
         if self.beat in self.votes:
             self.rounds[self.beat] = self.rounds.get(self.beat, 0) + len(self.votes.pop(self.beat))
-        self.dots.pop(self.beat, None)
+        if self.dots.pop(self.beat, None):
+            self.cleared[self.beat] = self.cleared.get(self.beat, 0) + 1
         self.changed()
 
-    def restore(self, *, round: int, revealed: bool, students: bool) -> None:
-        """Continue after the server was started again: at this round of the beat's question, with its answer shown or not."""
+    def restore(self, *, round: int, second: bool, revealed: bool, students: bool) -> None:
+        """Continue after the server was started again.
+
+        Args:
+            round: The round of the beat's question.
+            second: Whether the round before is the first vote, before a discussion.
+            revealed: Whether the answer is shown.
+            students: Whether phones may start live runs.
+        """
         self.restored, self.students = True, students
         if self.outline.options(self.beat):
-            self.rounds[self.beat] = max(0, round - 1)
-            self.votes[self.beat] = [{} for _ in range(min(round, 1) + 1)]
+            self.rounds[self.beat] = max(0, round - second)
+            self.votes[self.beat] = [{} for _ in range(1 + second)]
             if revealed:
                 self.reveal()
         self.changed()
@@ -219,6 +228,7 @@ class Room:
             "closed": self.closed,
             "vote": self._vote(listener) if self.outline.options(self.beat) else None,
             "dots": Counter(self.dots.get(self.beat, {}).values()) if self.outline.cells(self.beat) else None,
+            "cleared": self.cleared.get(self.beat, 0),
             "runs": self.runs.get(self.beat, {}),
             "computing": not self.computing.isdisjoint(self.runs.get(self.beat, {}).values()),
         }

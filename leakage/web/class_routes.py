@@ -30,7 +30,7 @@ from leakage.spec.experiment import SpecError
 from leakage.spec.json_reading import parse_as
 from leakage.web.code_throttle import CodeThrottle
 from leakage.web.compressed import compressed
-from leakage.web.lan import reachable
+from leakage.web.lan import accepts, lan_addresses
 from leakage.web.live_runs import LiveRuns
 from leakage.web.proxies import visitor_of
 from leakage.web.room_requests import Leading, LiveRequest, Opening, Saying, read_body
@@ -130,13 +130,13 @@ class ClassRoutes:
             key = asked.key
             room, new = self.rooms.begin_again(asked.code, key, outline, asked.beat)
             if new:
-                room.restore(round=asked.round, revealed=asked.revealed, students=asked.students)
+                room.restore(round=asked.round, second=asked.second, revealed=asked.revealed, students=asked.students)
             elif room.outline.id != outline.id:
                 room.turn_to(outline, asked.beat)
         else:
             room, key = self.rooms.begin(outline, asked.beat)
-        addresses = await asyncio.to_thread(addresses_of, request)
-        answer = {"code": room.code, "key": key, "addresses": addresses, "local": not addresses, "command": COMMAND}
+        addresses, local = await asyncio.to_thread(addresses_of, request)
+        answer = {"code": room.code, "key": key, "addresses": addresses, "local": local, "command": COMMAND}
         return JSONResponse(answer, 201, NO_STORE)
 
     @in_sentences
@@ -256,10 +256,15 @@ def join_address(at: str, base: str, code: str) -> str:
     return f"{at}{base}/j/{code}"
 
 
-def addresses_of(request: Request) -> list[str]:
-    """Return the addresses, best first, at which phones can reach the server that got a request; none if it listens locally only."""
+def addresses_of(request: Request) -> tuple[list[str], bool]:
+    """Return the addresses, best first, at which phones can reach the server that got a request, and whether it listens locally only.
+
+    Without a network there is no address, wherever the server listens.
+    """
     url, server = request.url, request.scope.get("server")
     if url.hostname not in LOOPBACK:
-        return [f"{url.scheme}://{url.netloc}"]
+        return [f"{url.scheme}://{url.netloc}"], False
     port = server[1] if server and server[1] else url.port or 80
-    return [f"{url.scheme}://{address}:{port}" for address in reachable(port)]
+    addresses = lan_addresses()
+    reachable = [f"{url.scheme}://{address}:{port}" for address in addresses if accepts(address, port)]
+    return reachable, bool(addresses) and not reachable

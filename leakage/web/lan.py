@@ -26,8 +26,3 @@ def accepts(address: str, port: int) -> bool:
     with suppress(OSError), socket.create_connection((address, port), WITHIN):
         return True
     return False
-
-
-def reachable(port: int) -> list[str]:
-    """Return the addresses of this computer at which a server accepts connections to a port, without the loopback."""
-    return [address for address in lan_addresses() if accepts(address, port)]

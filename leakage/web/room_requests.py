@@ -30,6 +30,7 @@ class Opening(Base):
     code: str = Field(default="", max_length=5)
     key: str = Field(default="", max_length=64)
     round: int = Field(default=0, ge=0, le=1000)
+    second: bool = False
     revealed: bool = False
     students: bool = False
 

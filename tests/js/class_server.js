@@ -23,7 +23,7 @@ const BEATS = [
 /** The state of a room at its first beat. */
 export const STATE = {
   ...{ opened: 'o1', lesson: 'v1', id: '01-one', beat: 1, furthest: 1, phones: 31, locked: false, students: false, closed: false },
-  ...{ vote: null, dots: null, runs: {}, computing: false },
+  ...{ vote: null, dots: null, cleared: 0, runs: {}, computing: false },
 };
 export const VOTE = { round: 0, second: false, count: 17, revealed: false, bars: null };
 

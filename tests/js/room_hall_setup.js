@@ -62,7 +62,8 @@ export const vote = (more = {}) => ({ round: 0, second: false, count: 0, reveale
  * @param {{ kept?: object, leader?: string, lesson?: any, opened?: object }} [begin] `kept`: what the browser kept of a room; `leader`: what
  *   the tab kept of it
  */
-export function teach(t, { kept, leader = 'me', lesson = LESSON, opened = ROOM } = {}) {
+export function teach(t, { kept, leader = 'me', lesson = LESSON, opened: more } = {}) {
+  const opened = { ...ROOM, ...more }; // what the server says of a room that it opens
   const page = openPage(t, { calm: true });
   /** @type {Request[]} */
   const asked = [];
@@ -119,5 +120,5 @@ export function teach(t, { kept, leader = 'me', lesson = LESSON, opened = ROOM }
     await open();
     presenter.panel.close();
   };
-  return { begin, page, view, presenter, asked, server, said, one, all, texts, press, click, hear, kept: kept_, led, open };
+  return { begin, page, view, presenter, asked, server, said, one, all, texts, press, click, hear, kept: kept_, led, open, opened };
 }

@@ -102,3 +102,29 @@ test('leaving the page asks first if phones are in its room', async (t) => {
   presenter.destroy();
   assert.equal(asks(), false);
 });
+
+test('in another network the room has other addresses: the dialog, the corner and the next visit show them', async (t) => {
+  const { click, hear, kept, one, page, server, texts, opened } = teach(t, { kept: KEPT });
+  await hear({ beat: 2 });
+  opened.addresses = ['http://10.0.0.7:8501', 'http://172.20.10.2:8501'];
+  await click('.gle-open-room');
+  assert.match(one('.gle-room-where').textContent ?? '', /^10\.0\.0\.7/);
+  assert.match(texts('.gle-room-line')[0] ?? '', /^10\.0\.0\.7/);
+  const select = /** @type {HTMLSelectElement} */ (one('.gle-room-other select'));
+  select.value = 'http://172.20.10.2:8501';
+  page.fire(select, 'change');
+  page.fire(page.window, 'online');
+  await page.tick();
+  assert.deepEqual(kept().addresses, ['http://172.20.10.2:8501', 'http://10.0.0.7:8501'], 'the chosen one stays the first');
+  server.answer = () => ({ status: 500, text: '' });
+  page.fire(page.window, 'online');
+  await page.tick();
+  assert.deepEqual(kept().addresses.length, 2, 'a server that does not answer changes nothing');
+});
+
+test('a lesson that the class is taken to has the addresses of now', async (t) => {
+  const { click, opened, kept } = teach(t, { kept: OTHER });
+  opened.addresses = ['http://172.20.10.2:8501'];
+  await click('.gle-room-take');
+  assert.deepEqual(kept().addresses, ['http://172.20.10.2:8501']);
+});

@@ -1,7 +1,7 @@
 // A phone in a room: what it says of the room, and where it goes when the class, or its student, goes elsewhere.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { lessonOf, openPhone, VOTE } from './class_server.js';
+import { lessonOf, openPhone, STATE, VOTE } from './class_server.js';
 import { settle } from './page.js';
 
 const KEPT = 'gle-room-KRT4P';
@@ -72,7 +72,7 @@ test('who has joined is told so until the first change of the beat, and not agai
 });
 
 test('a choice that the server has taken is a dot in front, and only then is said to be; the plot here is of this phone', async (t) => {
-  const { page, one, all, refuse, lead } = openPhone(t);
+  const { page, one, all, refuse, lead, send, votes } = openPhone(t);
   await lead(4);
   const said = () => one('.gle-try-told').textContent;
   assert.equal(said(), '');
@@ -85,7 +85,13 @@ test('a choice that the server has taken is a dot in front, and only then is sai
   await page.tick(3500);
   await lead(4);
   assert.equal(said(), 'Your dot is on the screen in front.');
+  const sent = votes().length;
   assert.equal(one('.gle-plot').previousElementSibling?.textContent, 'Your own tries');
+  await lead(4, true, { cleared: 1 });
+  assert.equal(said(), '', 'the teacher has forgotten the choices');
+  await send({ ...STATE, opened: 'o2', beat: 4, furthest: 4, lesson: 'v4true', dots: {} });
+  await page.tick(4000);
+  assert.equal(votes().length, sent, 'after a restart of the server it is not sent again');
   await lead(5);
   assert.equal(one('.gle-own-tries'), null);
 });

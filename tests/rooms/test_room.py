@@ -89,8 +89,11 @@ def test_a_phone_has_one_dot_which_moves(room: Room) -> None:
     room.choose(second, 3, 12)
     room.choose(second, 3, 40)
     assert room.state("student")["dots"] == {12: 1, 40: 1}
-    room.clear()
-    assert room.state("student")["dots"] == {}
+    for _ in range(2):  # the second time there is nothing to forget
+        room.clear()
+        assert (room.state("student")["dots"], room.state("student")["cleared"]) == ({}, 1)
+    room.lead(4)
+    assert room.state("student")["cleared"] == 0
 
 
 @pytest.mark.parametrize(
@@ -185,7 +188,7 @@ def test_another_lesson_keeps_the_phones_and_forgets_what_they_said(room: Room) 
 
 
 def test_after_a_restart_phones_repeat_both_rounds_of_the_open_beat(room: Room) -> None:
-    room.restore(round=4, revealed=True, students=True)
+    room.restore(round=4, second=True, revealed=True, students=True)
     phones = join(room, 5)
     for student in phones:
         room.vote(student, 2, 0, 3, now=5.0)
@@ -196,8 +199,20 @@ def test_after_a_restart_phones_repeat_both_rounds_of_the_open_beat(room: Room) 
     assert room.students
 
 
+def test_votes_that_were_forgotten_before_a_restart_are_not_repeated(room: Room) -> None:
+    (student,) = join(room, 1)
+    room.vote(student, 2, 1, 0, now=1.0)
+    room.clear()
+    before = room.state("student")["vote"]
+    room.votes.clear()
+    room.restore(round=before["round"], second=before["second"], revealed=False, students=False)
+    assert room.state("student")["vote"] == before
+    with pytest.raises(RoomError, match=ANOTHER_BEAT):
+        room.vote(student, 2, 1, 0, now=2.0)
+
+
 def test_repeated_votes_are_taken_for_a_minute(room: Room) -> None:
-    room.restore(round=0, revealed=True, students=False)
+    room.restore(round=0, second=False, revealed=True, students=False)
     (student,) = join(room, 1)
     with pytest.raises(RoomError, match=TOO_LATE):
         room.vote(student, 2, 0, 0, now=RESTORE + 1)

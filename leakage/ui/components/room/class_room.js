@@ -2,7 +2,7 @@
 import { say } from '../reader/phrases.js';
 import { phones, word } from './hall_phrases.js';
 import { tell } from './room_phrases.js';
-import { isLed, keepRoom } from './room_store.js';
+import { isLed, keepRoom, withAddresses } from './room_store.js';
 import { RoomStream } from './room_stream.js';
 
 const PATIENCE = 2000; // milliseconds in which a state may still be older than what the teacher pressed
@@ -97,7 +97,8 @@ export class ClassRoom {
   keep() {
     if (!this.state) return;
     const { opened, beat, students, vote } = this.state;
-    this.kept = { ...this.kept, opened, beat, students, round: vote?.round ?? 0, revealed: vote?.revealed ?? false };
+    const { round = 0, second = false, revealed = false } = vote ?? {};
+    this.kept = { ...this.kept, opened, beat, students, round, second, revealed };
     keepRoom(this.kept);
   }
 
@@ -144,13 +145,15 @@ export class ClassRoom {
     }
   }
 
-  /** Open the same room again, after the server was started again. Answers whether it is open. */
+  /** Open the same room again, if the server was started again, and learn its addresses. Answers whether the room is open. */
   async openAgain() {
-    const { code, key, lesson, round = 0, revealed = false, students = false } = this.kept;
+    const { code, key, lesson, round = 0, second = false, revealed = false, students = false } = this.kept;
     const beat = this.moved ? this.place + 1 : (this.kept.beat ?? 1);
     const there = beat === this.kept.beat; // the votes are those of the beat that was heard last
     try {
-      await this.api.open({ lesson, beat, code, key, students, round: there ? round : 0, revealed: there && revealed });
+      const votes = there ? { round, second, revealed } : {};
+      this.kept = withAddresses(this.kept, await this.api.open({ lesson, beat, code, key, students, ...votes }));
+      this.led.changed();
       return true;
     } catch (error) {
       const status = statusOf(error);
@@ -242,6 +245,12 @@ export class ClassRoom {
   /** The address of the server that phones are to use, or an empty text. */
   get at() {
     return this.kept.local ? '' : (this.kept.addresses[0] ?? '');
+  }
+
+  /** All that is known of the way to the server, as a text. */
+  get where() {
+    const { addresses, local } = this.kept;
+    return [local, ...addresses].join(' ');
   }
 
   /** @param {string} address one of the server's: from now on the first */

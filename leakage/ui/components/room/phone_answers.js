@@ -77,6 +77,16 @@ export class PhoneAnswers {
     this.flush();
   }
 
+  /**
+   * The teacher has cleared this answer.
+   * @param {string} key
+   */
+  forget(key) {
+    delete this.answers[key];
+    this.due.delete(key);
+    this.how.changed();
+  }
+
   /** Send what waits, unless an attempt has just failed. */
   flush() {
     if (!this.sending && performance.now() - this.failed >= PAUSE) this.sendAll();

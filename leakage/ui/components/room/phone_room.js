@@ -78,6 +78,8 @@ export class PhoneRoom {
     this.state = state;
     this.resting = false;
     if (kept.lesson !== state.id) this.turnTo(state.id);
+    if (state.cleared > (kept.cleared[state.beat] ?? 0)) this.answers.forget(cellKey(state.beat));
+    kept.cleared[state.beat] = state.cleared;
     if (state.vote?.revealed && state.vote.bars) this.bars.set(state.beat, state.vote.bars);
     if (state.closed) return this.end();
     if (kept.opened && kept.opened !== state.opened) this.repeat();
@@ -98,7 +100,7 @@ export class PhoneRoom {
     this.version = '';
     this.bars.clear();
     this.answers.close();
-    Object.assign(kept, { lesson: id, answers: {}, place: null });
+    Object.assign(kept, { lesson: id, answers: {}, cleared: {}, place: null });
     this.answers = this.answersOf(kept);
   }
 

@@ -43,7 +43,8 @@ export class RoomApi {
 
   /**
    * Open a room; with a code and its key open that room again after a restart of the server.
-   * @param {{ lesson: string, beat: number, code?: string, key?: string, round?: number, revealed?: boolean, students?: boolean }} body
+   * @param {{ lesson: string, beat: number, code?: string, key?: string, round?: number, second?: boolean,
+   *   revealed?: boolean, students?: boolean }} body
    * @returns {Promise<{ code: string, key: string, addresses: string[], local: boolean, command: string }>}
    */
   async open(body) {

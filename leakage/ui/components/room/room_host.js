@@ -9,7 +9,7 @@ import { word } from './hall_phrases.js';
 import { RoomApi } from './room_api.js';
 import { addressOf, RoomDialog } from './room_dialog.js';
 import { roomOffer } from './room_offer.js';
-import { isLed, keepRoom, readRoom, takeLead, wasLed } from './room_store.js';
+import { isLed, keepRoom, readRoom, takeLead, wasLed, withAddresses } from './room_store.js';
 
 const NOTE = 15_000; // milliseconds that a note stands
 
@@ -47,7 +47,9 @@ export class RoomHost {
     this.stored = () => (this.room && !isLed(this.room.kept) ? this.room.yield() : this.name());
     this.leaving = (/** @type {Event} */ event) => this.room?.phones && event.preventDefault();
     window.addEventListener('storage', this.stored);
+    this.online = () => void this.refresh();
     window.addEventListener('beforeunload', this.leaving);
+    window.addEventListener('online', this.online);
     const kept = readRoom();
     if (kept?.lesson === view.lesson.id && wasLed(kept)) this.begin(kept);
     this.name();
@@ -79,13 +81,30 @@ export class RoomHost {
       const words = word(other.lesson === this.view.lesson.id ? 'leadHereHelp' : 'takeHereHelp', { code: other.code });
       return this.showPanel(word('title', { code: other.code }), element('p', '', words), this.offerOf(other));
     }
-    if (!this.room && !(await this.open())) return;
+    if (this.room) void this.refresh();
+    else if (!(await this.open())) return;
+    this.showRoom();
+  }
+
+  showRoom() {
     const { room, presenter, base } = this;
     if (!room) return;
     this.dialog?.destroy();
     this.dialog = new RoomDialog(room, { base, present: presenter.on ? null : () => presenter.set(true, true) });
     this.showPanel(word('title', { code: room.kept.code }), this.dialog.root);
     this.dialog.focus();
+  }
+
+  /** Learn the addresses of the room again: the computer may be in another network now, such as a phone's hotspot. */
+  async refresh() {
+    const { room } = this;
+    const before = room?.where;
+    await room?.openAgain();
+    if (this.room === room && room?.where !== before && this.isShown) this.showRoom();
+  }
+
+  get isShown() {
+    return Boolean(this.dialog?.root.isConnected && this.presenter.panel.root.open);
   }
 
   /**
@@ -122,10 +141,10 @@ export class RoomHost {
     const { lesson, place } = this.view;
     this.presenter.panel.close();
     if (other.lesson === lesson.id) return this.begin(other);
-    const { code, key, students, addresses, since } = other;
+    const { code, key, students, since, addresses } = other;
     const opened = await this.ask(() => this.api.open({ lesson: lesson.id, beat: place + 1, code, key, students }));
     if (!opened || this.gone || this.room) return;
-    this.begin({ ...opened, addresses, since, students, lesson: lesson.id });
+    this.begin(withAddresses({ ...opened, addresses, since, students, lesson: lesson.id }, opened));
     this.tell(word('taken', { code }));
   }
 
@@ -231,8 +250,8 @@ export class RoomHost {
    * @param {boolean} [stays]
    */
   end(words, stays = false) {
-    const { view, presenter, dialog } = this;
-    const open = dialog?.root.isConnected && presenter.panel.root.open;
+    const { view, presenter } = this;
+    const open = this.isShown;
     this.leave();
     this.tell(words, stays ? 0 : NOTE);
     view.hall = new Hall();
@@ -257,6 +276,7 @@ export class RoomHost {
     this.gone = true;
     window.removeEventListener('storage', this.stored);
     window.removeEventListener('beforeunload', this.leaving);
+    window.removeEventListener('online', this.online);
     this.leave();
     this.line.remove();
     this.note.remove();

@@ -11,6 +11,7 @@ import { newSlot } from './room_state.js';
  * @property {number} heard when the last state came, in milliseconds of Date.now(); 0: never
  * @property {boolean} ended the room has ended: nothing else of it is kept
  * @property {Record<string, Answer>} answers by `keyOf` or `cellKey`
+ * @property {Record<string, number>} cleared by beat: RoomState.cleared as it was heard last
  * @property {number | null} place the beat that the student leafed to, counted from 0; null: that of the class
  */
 
@@ -40,7 +41,7 @@ export const cellKey = (beat) => `${beat}/cell`;
  * @returns {Kept}
  */
 export function readRoom(code) {
-  const fresh = { slot: newSlot(), opened: '', lesson: '', heard: 0, ended: false, answers: {}, place: null };
+  const fresh = { slot: newSlot(), opened: '', lesson: '', heard: 0, ended: false, answers: {}, cleared: {}, place: null };
   try {
     const found = JSON.parse(sessionStorage.getItem(nameOf(code)) ?? 'null');
     return found?.ended || /^[0-9a-f]{24}$/.test(found?.slot) ? { ...fresh, ...found } : fresh;

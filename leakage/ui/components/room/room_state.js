@@ -22,6 +22,7 @@
  * @property {boolean} closed only in the last message
  * @property {VoteState | null} vote at a question
  * @property {Record<string, number> | null} dots at a beat to try: the cell of the grid (counted from 0) -> the phones that chose it
+ * @property {number} cleared how often the choices at this beat were forgotten
  * @property {Record<string, string>} runs at a beat to try: the cell of the grid -> its live run
  * @property {boolean} computing the teacher computes one of these runs now
  *

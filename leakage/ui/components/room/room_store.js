@@ -18,6 +18,7 @@ const LONGEST = 3 * 3600_000; // milliseconds: the server closes a room after th
  * @property {string} [opened] see RoomState.opened
  * @property {number} [beat] counted from 1; this and the rest: as the room was last
  * @property {number} [round]
+ * @property {boolean} [second]
  * @property {boolean} [revealed]
  * @property {boolean} [students]
  */
@@ -41,6 +42,17 @@ export function keepRoom(kept) {
   } catch {
     // a browser without storage: the room lasts as long as the page
   }
+}
+
+/**
+ * A room with the addresses that the server has now: it may be in another network. The one that the teacher chose stays the first.
+ * @param {Kept} kept
+ * @param {Pick<Kept, 'addresses' | 'local' | 'command'>} now
+ * @returns {Kept}
+ */
+export function withAddresses(kept, { addresses, local, command }) {
+  const chosen = addresses.filter((address) => address === kept.addresses[0]);
+  return { ...kept, addresses: [...new Set([...chosen, ...addresses])], local, command };
 }
 
 /**
