@@ -7,7 +7,7 @@ from typing import Any
 from leakage.data.images import datasets
 from leakage.learn.lab_link import lab_query
 from leakage.learn.paper_checks import experiment_of, problem_of
-from leakage.learn.paper_rows import Museum, Paper, PaperRow, Table, Unit, Verdict, command_of
+from leakage.learn.paper_rows import Museum, NumberRule, Paper, PaperRow, Table, Unit, Verdict, command_of
 from leakage.learn.paper_verdicts import FACTOR, WITHIN, basis_of, comparison
 from leakage.learn.planned import planned_run
 from leakage.learn.tokens import with_power
@@ -19,7 +19,8 @@ LONGEST = 600  # seconds: the Lab is not offered for what takes longer
 VERDICTS: dict[Verdict, str] = {  # in the order of the page, each with what it says
     "overturned": "The paper claims protection; at least half of our runs succeed against it.",
     "held so far": "The paper claims protection; none of our runs succeeds, though they do without it. That is no proof.",
-    "differs": "Our number is not close, and no second row shows the cause; or some runs break the protection, but fewer than half.",
+    "differs": "Our number is not close, and no second row shows why; or an order or a statement of the paper does not hold here; "
+    "or fewer than half of our runs break the protection.",
     "explained": "Our number is not close; a second row shows the cause.",
     "stronger": "Our attack gets closer than the paper's, and no second row shows why; other settings may be enough.",
     "same conclusion": "The table is about an order. The rows have the same order in the paper and here, whatever the numbers are.",
@@ -65,6 +66,9 @@ def rows_of(found: Museum, ids: Sequence[str]) -> list[dict[str, Any]]:
 
 
 WORDS = {
+    "DLG, iDLG": "The first attacks of this kind. They guess a picture and its label; iDLG reads the label from the gradient first.",
+    "FedSGD, FedAvg": "Ways to train together: a phone sends the gradient of one batch (FedSGD), or the change after local steps (FedAvg).",
+    "ADMM": "Another way to train together. A phone also keeps numbers that it does not send, its hidden state.",
     "search": "The attacker guesses a picture, computes its gradient, and changes the picture until the gradient is like that received. "
     "L-BFGS and Adam are ways to change it.",
     "closed form": "Equations give the picture without a search.",
@@ -75,6 +79,8 @@ WORDS = {
     "local steps": "A phone changes its network several times, and sends the change of the weights in place of a gradient.",
     "BatchNorm statistics": "The mean and the variance of the numbers that enter a BatchNorm layer. "
     "With them an attacker finds pictures more easily.",
+    "condition number": "How much an error of the received numbers may grow when equations are solved with them.",
+    "RA-index": "The rank analysis index of a network: the larger it is, the less exactly its equations give the picture.",
     "naive attacker": "Does not know of the protection, and attacks as if there were none.",
     "adaptive attacker": "Knows the protection, and imitates it for each guess.",
     "median": "The run in the middle, if all runs are sorted by their result. One lucky run does not change it.",
@@ -131,6 +137,7 @@ def _row(row: PaperRow, paper: Paper, known: Catalog | None, *, checked: bool) -
         "runs": row.runs.stated,
         "verdict": row.verdict,
         "slug": slug(row.verdict),
+        "cause": row.rule.cause if isinstance(row.rule, NumberRule) else None,
         "why": row.why,
         "basis": basis_of(row, paper),
         "mean": as_shown(row.mean.stated, row.unit) if row.mean else "",

@@ -8,7 +8,7 @@ from axe_checks import check
 from playwright.sync_api import Browser, Page, expect
 from small_problems import CATALOG
 
-from leakage.learn.paper_rows import museum
+from leakage.learn.paper_rows import NumberRule, museum
 from leakage.web.site import write_site
 
 VERDICTS = [row.verdict for paper in museum().papers for row in paper.rows]
@@ -28,6 +28,12 @@ def test_a_reader_filters_plays_a_run_and_finds_the_command_of_a_gap(chromium: B
     page.get_by_role("link", name=re.compile("overturned")).click()
     expect(page.locator(SHOWN)).to_have_count(VERDICTS.count("overturned"))
     expect(page).to_have_url(re.compile("#overturned$"))
+    page.get_by_role("link", name=re.compile("explained")).click()
+    rows = [row for paper in museum().papers for row in paper.rows]
+    explained = [row for row in rows if row.verdict == "explained"]
+    causes = {row.rule.cause for row in explained if isinstance(row.rule, NumberRule)}
+    expect(page.locator(SHOWN)).to_have_count(len(explained) + len(causes))  # "see the next row" is there to be seen
+    page.get_by_role("link", name=re.compile("overturned")).click()
     page.locator("#admm-repaired").get_by_role("button").click()
     screen = page.locator("dialog .gle-screen")
     expect(screen).to_have_attribute("data-run", "r20")

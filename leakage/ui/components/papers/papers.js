@@ -42,11 +42,15 @@ export class Museum {
     if (known && !filter) this.page.getElementById(name)?.scrollIntoView();
   }
 
-  /** @param {string} verdict empty: all */
+  /**
+   * Show the rows of a verdict, and those that show the cause of one of them.
+   * @param {string} verdict empty: all
+   */
   show(verdict) {
     const { page } = this;
-    const fits = (/** @type {HTMLElement} */ part) => !verdict || part.dataset.verdict === verdict;
-    const parts = /** @type {NodeListOf<HTMLElement>} */ (page.querySelectorAll('.gle-paper tbody tr, .gle-missing'));
+    const parts = /** @type {HTMLElement[]} */ ([...page.querySelectorAll('.gle-paper tbody tr, .gle-missing')]);
+    const causes = new Set(parts.map(({ dataset }) => dataset.verdict === verdict && dataset.cause));
+    const fits = (/** @type {HTMLElement} */ part) => !verdict || part.dataset.verdict === verdict || causes.has(part.id);
     for (const part of parts) part.hidden = !fits(part);
     const empty = (/** @type {Element} */ box) =>
       ![...box.querySelectorAll('tbody tr, .gle-missing')].some((part) => fits(/** @type {HTMLElement} */ (part)));
