@@ -122,17 +122,20 @@ test('who knows and who ignores: only where the phone changes its numbers', () =
 test('a title tells attack, network, protection with its amount, attacker and seed', () => {
   const titles = PROTECTIONS.map(({ id, knob }) => titleOf(values({ protection: id, amount: knob?.start ?? 0 })));
   assert.deepEqual(titles, [
-    'iDLG · LeNet · Seed 1',
-    'iDLG · LeNet · Noise: 0.01 · Attacker knows it · Seed 1',
-    'iDLG · LeNet · Noise, in 16 rounds: 0.01 · Attacker knows it · Seed 1',
-    'iDLG · LeNet · Pruning: 90 % · Attacker knows it · Seed 1',
-    'iDLG · LeNet · 8 bits · Attacker knows it · Seed 1',
-    'iDLG · LeNet · 16 bits · Attacker knows it · Seed 1',
-    'iDLG · LeNet · Clipping and noise (DP-SGD): 0.01 · Attacker knows it · Seed 1',
-    'iDLG · LeNet · Sum over phones: 2 · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Noise: 0.01 · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Noise, in 16 rounds: 0.01 · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Pruning: 90 % · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · 8 bits · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · 16 bits · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Clipping and noise (DP-SGD): 0.01 · Attacker knows it · Seed 1',
+    'Guess and compare (iDLG) · Small network (LeNet) · Added up with other phones: 2 · Seed 1',
   ]);
   const other = values({ network: 'mlp', attack: 'linear_layer', protection: 'noise', amount: 0.0003, adaptive: false, seed: 12 });
-  assert.equal(titleOf(other), 'Division (bias attack) · Fully connected (MLP) · Noise: 0.0003 · Attacker ignores it · Seed 12');
+  assert.equal(
+    titleOf(other),
+    'Solve the first layer (bias attack) · Fully connected (MLP) · Noise: 0.0003 · Attacker does not know it · Seed 12',
+  );
 });
 
 test('an amount has two digits, or is a percentage', () => {
@@ -142,6 +145,6 @@ test('an amount has two digits, or is a percentage', () => {
 
 test('unknown settings, as of a newer page, are the first of each kind', () => {
   const strange = values({ protection: 'magic', network: 'none', attack: 'guess' });
-  assert.equal(titleOf(strange), 'iDLG · LeNet · Seed 1');
+  assert.equal(titleOf(strange), 'Guess and compare (iDLG) · Small network (LeNet) · Seed 1');
   assert.deepEqual(sizeOf(strange), NETWORKS[0]);
 });

@@ -19,7 +19,7 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
   const { own, one, cards, said, told, choose, start } = openOwn(t);
   await choose(photo);
   const worker = await start();
-  assert.equal(cards()[0].getAttribute('aria-label'), 'iDLG · LeNet · Seed 1');
+  assert.equal(cards()[0].getAttribute('aria-label'), 'Guess and compare (iDLG) · Small network (LeNet) · Seed 1');
   assert.equal(said('.gle-own-now'), 'The network gets its random weights …');
   const [order] = worker.heard;
   assert.deepEqual([order.network, order.attack, order.steps, order.seed], ['lenet', 'idlg', 150, 1]);
@@ -108,7 +108,7 @@ test('a second run stands beside the first, which it stops; a third takes the pl
   assert.deepEqual([first.ended, second.ended], [true, false]);
   assert.deepEqual(
     cards().map((card) => card.getAttribute('aria-label')),
-    ['iDLG · LeNet · Seed 2', 'iDLG · LeNet · Seed 1'],
+    ['Guess and compare (iDLG) · Small network (LeNet) · Seed 2', 'Guess and compare (iDLG) · Small network (LeNet) · Seed 1'],
   );
   assert.equal(said('.gle-own-now', cards()[1]), 'Stopped at step 5.');
   second.say(frame(1, TRUTH, 'end'));
@@ -116,7 +116,7 @@ test('a second run stands beside the first, which it stops; a third takes the pl
   const third = await start();
   assert.deepEqual(
     cards().map((card) => card.getAttribute('aria-label')),
-    ['iDLG · LeNet · Seed 3', 'iDLG · LeNet · Seed 2'],
+    ['Guess and compare (iDLG) · Small network (LeNet) · Seed 3', 'Guess and compare (iDLG) · Small network (LeNet) · Seed 2'],
   );
   assert.equal(said('.gle-own-now', cards()[1]), 'finished after 1 step in 2.5 s');
   assert.equal(third.ended, false);

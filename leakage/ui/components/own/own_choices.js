@@ -37,18 +37,22 @@ const NOISE = { from: 0.0001, to: 1, start: 0.01, logarithmic: true };
 
 /** @type {(Choice & { channels: number, side: number })[]} */
 export const NETWORKS = [
-  { id: 'lenet', words: 'LeNet', channels: 3, side: 32 },
+  { id: 'lenet', words: 'Small network (LeNet)', channels: 3, side: 32 },
   { id: 'mlp', words: 'Fully connected (MLP)', channels: 3, side: 32 },
   { id: 'mnist_cnn', words: 'MNIST-CNN, grey', channels: 1, side: 28 },
 ];
 
 /** @type {(Choice & { networks: string[], fields: Record<string, unknown> })[]} fewer steps than in the Lab: a phone has a battery */
 export const ATTACKS = [
-  { id: 'idlg', words: 'iDLG', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
-  { id: 'dlg', words: 'DLG', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
-  { id: 'linear_layer', words: 'Division (bias attack)', networks: ['mlp'], fields: {} },
+  { id: 'idlg', words: 'Guess and compare (iDLG)', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
+  { id: 'dlg', words: 'Guess and compare (DLG)', networks: ['lenet', 'mnist_cnn'], fields: { steps: 150, restarts: 3 } },
+  { id: 'linear_layer', words: 'Solve the first layer (bias attack)', networks: ['mlp'], fields: {} },
   {
-    ...{ id: 'inverting_gradients', words: 'Inverting Gradients', networks: ['lenet', 'mnist_cnn', 'mlp'] },
+    ...{
+      id: 'inverting_gradients',
+      words: 'Guess and compare by direction (Inverting Gradients)',
+      networks: ['lenet', 'mnist_cnn', 'mlp'],
+    },
     fields: { steps: 1000, schedule: 'coarse first' },
   },
 ];
@@ -93,7 +97,7 @@ export const PROTECTIONS = [
     lab: (multiplier) => ({ defense: 'dp_sgd', 'dp_sgd.max_grad_norm': BOUND, 'dp_sgd.noise_multiplier': multiplier }),
   },
   {
-    ...{ id: 'sum', words: 'Sum over phones', knob: { from: 2, to: 8, start: 2, unit: 'count' } },
+    ...{ id: 'sum', words: 'Added up with other phones', knob: { from: 2, to: 8, start: 2, unit: 'count' } },
     effect: (clients) => ({ clients }),
     lab: (clients) => ({ aggregation: 'secure_aggregation', phones: clients, batch: clients }),
   },
