@@ -19,7 +19,7 @@ from leakage.web.stream import Stream
 
 NO_RUN = "There is no such run in this room."
 LOOK = 1.0  # seconds between two looks whether a run has ended
-QUEUE_FULL = "The class's queue is full. Look at the recorded answer, or try again later."
+QUEUE_FULL = "The class's queue is full. Look at the recorded result, or try again later."
 log = logging.getLogger(__name__)
 
 

@@ -233,7 +233,7 @@ def test_choices_become_dots_in_the_hall_and_the_teacher_computes_one_live(serve
     assert hall.locator(".gle-result .gle-big").inner_text() == student.locator(".gle-result .gle-big").inner_text()
 
     expect(student.get_by_role("button", name="Compute it live")).to_be_hidden()  # the teacher's
-    hall.get_by_role("button", name="Compute one live").click()
+    hall.get_by_role("button", name="Compute these settings live").click()
     student.get_by_role("button", name="Watch the live run").click()
     for page in (hall, student):
         expect(page.locator(".gle-live .gle-kind")).to_have_text("Attack finished", timeout=120_000)

@@ -237,7 +237,7 @@ test('after a restart of the server the same room is opened again, and the page 
   await page.tick(2000);
   assert.equal(page.sources.length, 2);
   await hear({ opened: 'o2', beat: 2, phones: 8, vote: vote({ round: 3, revealed: true, bars: [[5, 2, 1]] }) });
-  assert.equal(one('.gle-room-note').textContent, 'The server was started again: the bars of earlier questions are gone.');
+  assert.equal(one('.gle-room-note').textContent, 'The server was started again: votes, dots and live runs of other parts are gone.');
 });
 
 test('a room that another key holds is given up, in words', async (t) => {

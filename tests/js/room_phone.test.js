@@ -125,9 +125,9 @@ test('a student leafs back; the bar says where the class is and leads there; the
   one(back).click();
   one(back).click();
   assert.equal(one('.gle-words').textContent, 'An idea.');
-  assert.equal(one('.gle-hint').textContent, 'The class is at beat 3.');
+  assert.equal(one('.gle-hint').textContent, 'The class is at part 3.');
   await lead(4);
-  assert.equal(one('.gle-hint').textContent, 'The class is at beat 4.');
+  assert.equal(one('.gle-hint').textContent, 'The class is at part 4.');
   one(next).click();
   assert.equal(one('.gle-words').textContent, 'What?');
   assert.deepEqual(all('.gle-option').map((option) => option.getAttribute('aria-disabled')), Array(3).fill('true')); // prettier-ignore
@@ -184,7 +184,7 @@ test('silence is said after 12 s; a vote given meanwhile is kept and sent when t
   const { page, one, all, refuse, votes, lead } = openPhone(t);
   await lead(2);
   await page.tick(12000);
-  assert.equal(one('.gle-hint').textContent, 'The teacher’s computer is resting. Your answer is kept.');
+  assert.equal(one('.gle-hint').textContent, 'No connection to the teacher’s computer. Your answers are kept, and this page tries again.');
   refuse['PUT /api/class/KRT4P/me'] = [0, ''];
   all('.gle-option')[1].click();
   await settle();
@@ -242,7 +242,7 @@ test('a room that was just here and is unknown now rests; after ten minutes it i
     await settle();
   };
   await fail();
-  assert.match(one('.gle-hint').textContent ?? '', /is resting/);
+  assert.match(one('.gle-hint').textContent ?? '', /^No connection/);
   await page.tick(600_000);
   await fail();
   assert.equal(one('.gle-hint').textContent, 'The room is closed. Thank you.');

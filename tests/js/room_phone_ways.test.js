@@ -165,5 +165,5 @@ test('while the teacher computes one live, phones at that beat say so', async (t
     await lead(4, true, { computing, runs: { 1: 'r9' } });
     return one('.gle-try-told').textContent;
   };
-  assert.deepEqual([await said(true), await said(false)], ['Your teacher computes one on the screen.', '']);
+  assert.deepEqual([await said(true), await said(false)], ['Your teacher computes a choice live on the screen.', '']);
 });

@@ -174,7 +174,7 @@ test('one cell is computed live: the run is asked for and shown until another ce
   assert.deepEqual([one('.gle-live') === null, one('.gle-compute').hidden], [false, false]); // it has ended, and stays
   page.fire(all('.gle-class-dot')[0], 'click');
   assert.equal(one('.gle-live'), null);
-  assert.equal(one('.gle-compute').textContent, 'Compute one live');
+  assert.equal(one('.gle-compute').textContent, 'Compute these settings live');
   page.fire(all('.gle-class-dot')[1], 'click');
   assert.equal(one('.gle-compute').textContent, 'Watch the live run');
   const before = asked.length;

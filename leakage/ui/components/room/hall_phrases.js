@@ -31,7 +31,7 @@ export const HALL_PHRASES = {
   unlock: 'Unlock the door',
   locked: 'Locked: nobody else can join.',
   clear: 'Forget these answers',
-  clearHelp: 'Forget the votes or the dots of this beat',
+  clearHelp: 'Forget the votes or the dots of this part of the lesson',
   forgotten: 'Forgotten.',
   back: 'Back to the lesson',
   keepTab: 'Keep this tab open, or come back to this page in the same browser.',
@@ -43,7 +43,7 @@ export const HALL_PHRASES = {
   keepIt: 'Keep it',
   ended: 'The room has ended.',
   gone: 'The server does not answer. Trying again …',
-  restarted: 'The server was started again: the bars of earlier questions are gone.',
+  restarted: 'The server was started again: votes, dots and live runs of other parts are gone.',
   unreachable: 'The server did not answer. Try again.',
   choices: 'What the class has tried',
   choicesNone: 'Each phone’s choice becomes a dot here.',
@@ -53,7 +53,7 @@ export const HALL_PHRASES = {
   notRecorded: '{phones} chose settings without a recorded result.',
   phonesHead: 'phones',
   tableOf: 'The choices of the class as numbers',
-  computeOne: 'Compute one live',
+  computeOne: 'Compute these settings live',
   computing: 'Asking …',
 };
 
