@@ -151,7 +151,7 @@ def test_a_host_that_never_answers_holds_up_neither_the_start_nor_the_end(folder
         run_async(serve())
         assert time.monotonic() - begun < lpips_download.PATIENCE / 2
         assert all(thread.daemon for thread in threading.enumerate() if thread.name == "lpips")  # the process need not wait for it
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 60
         while one.state == "idle" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert "is being downloaded from 127.0.0.1:" in one.words

@@ -284,7 +284,7 @@ def test_after_three_classes_nothing_is_left_of_them(
         room.say(1, beat=TRY, cell=3)
         assert room.live(key=room.key, cell=3).status_code == 200
         room.lead(act="close")
-    deadline = 50
+    deadline = 600
     while store.queue() and deadline:
         deadline -= 1
         web.portal.call(asyncio.sleep, 0.1)  # type: ignore[union-attr]

@@ -115,5 +115,5 @@ def test_streams_go_on_after_the_server_stood_still(served: Served) -> None:
 
     with requests_to(server.address) as teacher:
         room = Class(teacher, LESSON)
-        assert run_async(listen()) < 5.0
+        assert run_async(listen()) < 60.0
         room.lead(act="close")

@@ -159,8 +159,8 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_open_pages(server: Se
         first_lines(stream, 2)
         asked = time.monotonic()
         first.process.send_signal(number)
-        first.process.wait(30)
-        assert time.monotonic() - asked < 15
+        first.process.wait(120)
+        assert time.monotonic() - asked < 60
         assert stream.read().endswith(b"\n\n"), "the stream was cut in the middle of an event"
     first.start()
 
@@ -180,7 +180,7 @@ def test_a_server_that_is_asked_to_leave_does_not_wait_for_a_page_that_does_not_
         time.sleep(1)  # the server fills what there is to fill
         asked = time.monotonic()
         first.process.send_signal(number)
-        first.process.wait(30)
-        assert time.monotonic() - asked < 15
+        first.process.wait(120)
+        assert time.monotonic() - asked < 60
     home.service.delete(run.id, "me")
     first.start()
