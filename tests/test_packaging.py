@@ -124,7 +124,7 @@ def site_packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def python(site_packages: Path, *words: str, cwd: Path, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+def python(site_packages: Path, *words: str, cwd: Path, timeout: float = 240) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LEAKAGE_")}
     return subprocess.run(
         [sys.executable, "-B", *words],

@@ -21,7 +21,7 @@ from leakage.data.update_files import check_update
 from leakage.settings import PACKAGE
 
 WEIGHTS = {"a.weight": np.ones((3, 4), "f4"), "a.bias": np.zeros(3, "f4")}
-SECONDS, MEGABYTES = 2.0, 300  # most that a refusal may take
+SECONDS, MEGABYTES = 10.0, 300  # most that a refusal may take
 
 
 class Evil:

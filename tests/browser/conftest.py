@@ -55,7 +55,7 @@ def chromium() -> Iterator[Browser]:
     """LEAKAGE_BROWSER is set by `make test`."""
     path = os.environ.get("LEAKAGE_BROWSER") or subprocess.check_output(["bash", str(ROOT / "scripts" / "browser.sh")], text=True).strip()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS, timeout=240_000)
         new_context = browser.new_context
 
         def patient(**options: Any) -> BrowserContext:

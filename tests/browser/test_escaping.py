@@ -117,7 +117,7 @@ def drawn(tmp_path: Path, chromium: Browser) -> Iterator[Page]:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", str(folder / "page.py"), "--server.port", str(port), "--server.headless", "true"]
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         with suppress(OSError):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1).close()

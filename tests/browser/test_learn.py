@@ -233,7 +233,7 @@ def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press
     presenting, filled = page.locator("html.gle-presenting"), "() => document.fullscreenElement !== null"
     expect(presenting).to_have_count(1)
     page.keyboard.press("f")
-    wait_for(page, filled, timeout=5_000)
+    wait_for(page, filled)
     expect(presenting).to_have_count(1)
     last = page.locator(".gle-dot").count()
     page.goto(page.url.split("#")[0] + f"#02-search/{last - 1}?present")
@@ -250,7 +250,7 @@ def test_a_lecturer_by_a_link_fills_the_screen_and_turns_the_beats_after_a_press
     page.bring_to_front()
     if not page.evaluate(filled):  # a browser may leave the full screen for a new window
         page.keyboard.press("f")
-        wait_for(page, filled, timeout=5_000)
+        wait_for(page, filled)
     page.keyboard.press("f")
     expect(presenting).to_have_count(0)
     assert wrong == []
@@ -261,7 +261,8 @@ def test_the_stage_beside_an_answer_shows_what_the_answer_speaks_of(opened: Open
     screen, words = page.locator(".gle-screen"), page.locator(".gle-verdict .gle-word")
     expect(words).to_have_text("result")  # while it goes through the layers
     page.wait_for_timeout(1_000)
-    assert float(screen.get_attribute("data-frames") or 0) <= 2  # a view card is read for 1.5 s
+    frames, passed = page.evaluate("() => [Number(document.querySelector('.gle-screen').dataset.frames), performance.now()]")
+    assert frames <= 1 + passed / 1500  # a view card is read for 1.5 s
     page.keyboard.press("ArrowRight")
     expect(screen).to_have_attribute("data-run", "r17")
     page.keyboard.press("r")

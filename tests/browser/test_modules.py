@@ -16,7 +16,7 @@ OPEN = 1  # EventSource.readyState
 CLOSED = 2
 SCRIPTS = re.compile("/api/scripts/")
 SENTENCE = "could not be loaded. It tries again by itself"
-ENDLESS = "?attack=inverting_gradients&inverting_gradients.steps=5000&seed=3"
+ENDLESS = "?attack=inverting_gradients&inverting_gradients.steps=24000&inverting_gradients.starts=16&seed=3"
 
 
 def opened(chromium: Browser, url: str, scripts: str = "") -> tuple[Page, list[str]]:
@@ -117,8 +117,12 @@ def test_scripts_that_do_not_come_are_said_and_asked_for_again(below: str, chrom
     page.goto(f"{below}/?expert=1")
     said = page.get_by_text(SENTENCE)
     expect(said.first).to_be_visible(timeout=120_000)
-    page.wait_for_timeout(2000)  # several attempts
-    assert said.count() == page.locator(".gle-door, .gle-stage, .gle-picker, .gle-sent").count() == 4  # each says it once
+    expect(page.locator(".gle-door, .gle-stage, .gle-picker, .gle-sent")).to_have_count(4)
+    for _ in range(240):
+        if any("~2/" in url for url in asked):  # several attempts
+            break
+        page.wait_for_timeout(250)
+    expect(said).to_have_count(4)  # each says it once
     broken["now"] = False
     plays(page)
     expect(page.locator(".gle-pick").first).to_be_visible(timeout=120_000)

@@ -99,7 +99,10 @@ def test_a_page_from_another_port_can_neither_frame_this_one_nor_open_its_websoc
         context.request.get(site)  # the visitor has been here: their cookie goes with what follows
         page = context.new_page()
         page.goto(f"http://127.0.0.1:{other.server_port}/")
-        page.wait_for_timeout(1000)
+        for _ in range(240):
+            if "chrome-error:" in page.frames[1].url:
+                break
+            page.wait_for_timeout(250)
         assert "chrome-error:" in page.frames[1].url
         opens = (
             "(address) => new Promise((end) => { const one = new WebSocket(address); one.onopen = one.onerror = ({ type }) => end(type); })"

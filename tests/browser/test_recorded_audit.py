@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from browser_waiting import wait_for
 from playwright.sync_api import Browser, Page, expect
 from recorded_updates import write_update
 
@@ -42,7 +43,7 @@ def test_files_are_sent_the_audit_runs_and_what_it_finds_appears(page: Page, rec
     run.click()
     expect(page.locator(".gle-finding-pictures img").first).to_be_visible(timeout=LONG)
     expect(page.get_by_text("None of this is a proof.")).to_be_visible()
-    assert page.evaluate("document.querySelector('.gle-finding-pictures img').naturalHeight") == 32
+    wait_for(page, "() => document.querySelector('.gle-finding-pictures img').naturalHeight === 32")
     expect(page.get_by_text("Findings (JSON)")).to_be_visible(timeout=LONG)
     page.reload()
     expect(page.locator(".gle-finding-pictures img").first).to_be_visible(timeout=LONG)

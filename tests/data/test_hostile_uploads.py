@@ -232,7 +232,7 @@ def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(kind: str) ->
     begun = time.process_time()
     found = judged(data, "holiday.jpg", decode)
     assert found == f"holiday.jpg is a JPEG of over {MAX_SCANS} scans; ordinary ones have about 10. Save it as PNG and choose that."
-    assert time.process_time() - begun < 1.0
+    assert time.process_time() - begun < 4.0
 
 
 # ---------------------------------------------------------------- the process

@@ -82,7 +82,7 @@ def ended(one: LpipsDownload) -> LpipsDownload:
     """After its thread has done what it does."""
     for thread in threading.enumerate():
         if thread.name == "lpips":
-            thread.join(20)
+            thread.join(240)
     return one
 
 
@@ -141,7 +141,7 @@ def test_a_host_that_never_answers_holds_up_neither_the_start_nor_the_end(folder
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         monkeypatch.setenv("LEAKAGE_LPIPS_FROM", f"http://127.0.0.1:{silent.getsockname()[1]}")
-        monkeypatch.setattr(lpips_download, "PATIENCE", 3)
+        monkeypatch.setattr(lpips_download, "PATIENCE", 20)
         begun = time.monotonic()
         one = LpipsDownload()
 

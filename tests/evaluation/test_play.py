@@ -88,7 +88,8 @@ def test_guesses_of_a_batch_are_shown_beside_the_pictures_they_belong_to() -> No
 
 
 @pytest.mark.long
-def test_frames_are_kept_by_the_clock() -> None:
+def test_frames_are_kept_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakage.evaluation.play.FRACTION", 1e9)  # however long scoring takes
     experiment = Experiment(model=TINY, attack=Part(id="inverting_gradients", fields={"steps": 1000}))
     frames = list(play(experiment, prepared=scene_of(experiment, smooth()), per_second=50))
     seconds = [frame.seconds for frame in frames[:-1]]

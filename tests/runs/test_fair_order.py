@@ -82,8 +82,9 @@ def test_the_place_that_is_told_is_the_order_in_which_they_begin(store: Store, m
     assert begun == told
 
 
-def test_what_ended_more_than_ten_minutes_ago_counts_no_more(store: Store) -> None:
+def test_what_ended_more_than_ten_minutes_ago_counts_no_more(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
+    monkeypatch.setattr("leakage.runs.run_queue.time.time", lambda: now)
     store.add(run("old", "a", created=now - 2000), {})
     store.claim("0:1")
     store.finish("old", "done")

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,7 +100,9 @@ def test_the_private_pictures_of_a_run_that_waits_are_those_that_were_asked_for(
     assert door.private(door.measure(Ranks(network="conv 4@1 - block 4 - mean", size=28, channels=1), "me")) is None
 
 
-def test_the_wait_follows_the_pace_of_what_runs_and_the_load_that_it_shows(door: Service) -> None:
+def test_the_wait_follows_the_pace_of_what_runs_and_the_load_that_it_shows(door: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    monkeypatch.setattr("leakage.runs.estimates.time.time", lambda: now)
     hundred = Experiment(attack=Part(id="idlg", fields={"steps": 100})).model_dump_json()
     for name, estimate in (("a", 50.0), ("b", 60.0), ("c", 10.0), ("d", 20.0), ("e", 1.0)):
         door.store.add(run(name, estimate=estimate, experiment=hundred), {})

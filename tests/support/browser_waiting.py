@@ -42,4 +42,4 @@ def press_until(what: Locator, wait: Callable[[float], None]) -> None:
         with suppress(AssertionError, TimeoutError):
             wait(15_000)
             return
-    wait(5_000)
+    wait(60_000)

@@ -34,7 +34,7 @@ def lan_address(port: int) -> str:
 @contextmanager
 def requests_to(address: str) -> Iterator[httpx.Client]:
     """A client whose requests come, like those of the server's own pages, from its origin, and through no proxy."""
-    with httpx.Client(base_url=address, headers={"Origin": address}, trust_env=False) as client:
+    with httpx.Client(base_url=address, headers={"Origin": address}, trust_env=False, timeout=120) as client:
         yield client
 
 

@@ -34,7 +34,7 @@ def served(home: Path, base: str = "", *, root: Path = ROOT) -> Iterator[str]:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         with suppress(OSError):
             urllib.request.urlopen(f"{url}/_stcore/health", timeout=1).close()

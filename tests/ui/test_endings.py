@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from home_processes import until
 from page_visits import Open, fine, words
 from PIL import Image
 from small_problems import CATALOG
@@ -64,21 +65,31 @@ def answer(door: Service) -> Run:
 
 
 def limit(door: Service) -> Run:
-    run = submitted(door, search(24000, seconds=1))
+    run = submitted(door, search(24000, seconds=10, starts=16))
     perform(door.store, run, CPU)
     return run
 
 
+def when_it_plays(door: Service, run: Run, then: Callable[[], object]) -> None:
+    """Do something in another thread once the run has shown a guess."""
+
+    def wait() -> None:
+        until(lambda: any(event["kind"] == "frame" for event in door.store.events([run.id], 0)), what="the run shows a guess")
+        then()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def stop(door: Service) -> Run:
-    run = submitted(door, search(24000))
-    threading.Timer(1.5, door.store.cancel, [run.id]).start()
+    run = submitted(door, search(24000, starts=16))
+    when_it_plays(door, run, lambda: door.store.cancel(run.id))
     perform(door.store, run, CPU)
     return run
 
 
 def over(door: Service) -> Run:
-    run = submitted(door, search(24000))
-    threading.Timer(1.5, lambda: door.cancel(run.id, owner_of("me"), how="over")).start()
+    run = submitted(door, search(24000, starts=16))
+    when_it_plays(door, run, lambda: door.cancel(run.id, owner_of("me"), how="over"))
     perform(door.store, run, CPU)
     return run
 
@@ -130,7 +141,7 @@ def memory(door: Service) -> Run:
 
 ENDINGS: dict[Callable[[Service], Run], tuple[str, str]] = {  # how -> the words, and the run's state
     answer: ("Attack finished", "done"),
-    limit: ("Stopped at its time limit of 1 s, at step # of 24,000: not the attack's answer", "done"),
+    limit: ("Stopped at its time limit of 10 s, at step # of 24,000: not the attack's answer", "done"),
     stop: ("Stopped by hand, at step # of 24,000: not the attack's answer", "cancelled"),
     over: ("Stopped when the time of its question was over, at step # of 24,000: not the attack's answer", "cancelled"),
     divergence: ("Diverged, at step # of 40: not the attack's answer", "done"),
@@ -197,7 +208,7 @@ def test_the_command_line_tells_it_too(tmp_path: Path, caplog: pytest.LogCapture
 
     for name, experiment, words_of in (
         ("answer", search(3), "Attack finished. "),
-        ("limit", search(24000, seconds=1), "Stopped at its time limit of 1 s, at step "),
+        ("limit", search(24000, seconds=10, starts=16), "Stopped at its time limit of 10 s, at step "),
         ("diverged", DIVERGING, "Diverged, at step "),
         ("refused", REFUSED, REFUSAL),
         ("inapplicable", INAPPLICABLE, "Does not apply: This attack needs a network whose first layer is fully connected"),

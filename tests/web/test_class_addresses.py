@@ -12,7 +12,13 @@ from leakage.web.class_routes import addresses_of
 
 def asked(host: str, port: int) -> Request:
     """A request of a browser on the server's own computer, or of another one."""
-    scope = {"type": "http", "headers": [(b"host", f"{host}:{port}".encode())], "path": "/", "scheme": "http", "server": ("127.0.0.1", port)}
+    scope = {
+        "type": "http",
+        "headers": [(b"host", f"{host}:{port}".encode())],
+        "path": "/",
+        "scheme": "http",
+        "server": ("127.0.0.1", port),
+    }
     return Request({**scope, "query_string": b"", "root_path": ""})
 
 

@@ -67,12 +67,13 @@ def test_silent_connections_do_not_stop_the_server(served: tuple[Place, Server])
     with ExitStack() as stack:
         silent = [stack.enter_context(knock(server)) for _ in range(MANY)]
         assert health(server) < 60.0
-        until(lambda: sockets_of(server) - before <= SILENT, within=8, what="those that are too many are closed")
+        until(
+            lambda: sockets_of(server) - before <= SILENT, within=120, what="those that are too many are closed"
+        )  # the log says below why they were
         open_still = [number for number, one in enumerate(silent) if not has_ended(one)]
         assert set(open_still) <= set(range(MANY - SILENT, MANY)), "the oldest make room"
         assert health(server) < 60.0
-        time.sleep(HEAD_WITHIN + 1.0)
-        assert all(has_ended(one) for one in silent)
+        until(lambda: all(has_ended(one) for one in silent), within=120, what="the deadline closes the others")
     log = (made.home / "server.log").read_bytes()
     assert len(log) < 2**20
     assert log.count(b"connections that have sent no request") == 1, "it is said once"
@@ -80,14 +81,13 @@ def test_silent_connections_do_not_stop_the_server(served: tuple[Place, Server])
 
 def test_the_head_of_a_request_has_a_deadline_and_its_answer_has_none(served: tuple[Place, Server]) -> None:
     _, server = served
+    began = time.monotonic()
     with knock(server) as slow, knock(server) as quick:
         slow.sendall(b"GET / HTTP/1.1\r\n")
         quick.sendall(b"GET /_stcore/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert quick.recv(15) == b"HTTP/1.1 200 OK"
-        time.sleep(HEAD_WITHIN / 2)
-        assert not has_ended(slow)
-        time.sleep(HEAD_WITHIN / 2 + 1.0)
-        assert has_ended(slow)
+        until(lambda: has_ended(slow), within=120, what="the deadline closes it")
+        assert time.monotonic() - began >= HEAD_WITHIN
 
 
 def test_one_address_has_no_more_connections_than_were_set(served: tuple[Place, Server]) -> None:
@@ -96,7 +96,7 @@ def test_one_address_has_no_more_connections_than_were_set(served: tuple[Place, 
     with ExitStack() as stack:
         busy = []
         for number in range(401):
-            time.sleep(1.0 if number == 400 else 0.001)  # those before have been read
+            time.sleep(10.0 if number == 400 else 0.001)  # those before have been read
             busy.append(one := stack.enter_context(knock(server)))
             one.sendall(b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n")  # its body never comes
         until(lambda: has_ended(busy[-1]), within=120, what="one too many is closed")

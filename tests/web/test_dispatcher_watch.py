@@ -28,6 +28,7 @@ WATCHING = f"""
 import asyncio, logging
 from leakage.web import dispatcher_watch, server
 dispatcher_watch.WATCH = {LOOKS}
+dispatcher_watch.HANDOVER = 240
 logging.basicConfig(level=logging.INFO, format="watch: %(message)s")
 asyncio.run(server.dispatcher_watch().keep())
 """
@@ -69,7 +70,7 @@ def test_the_watch_survives_any_exception_and_logs_it(
         watch.cancel()
 
     with held, caplog.at_level(logging.WARNING):
-        run_async(asyncio.wait_for(watched(), 20))
+        run_async(asyncio.wait_for(watched(), 240))
     assert all("cannot be checked" in record.getMessage() for record in caplog.records)
     assert all(said in record.getMessage() for record in caplog.records)
     assert all(bool(record.exc_info) == (not said) for record in caplog.records)  # what a sentence tells needs no traceback
@@ -109,7 +110,8 @@ def test_dispatchers_that_cannot_begin_are_started_ever_more_seldom_until_a_file
         until(lambda: tries() >= 2, what="it is tried again")
         waits = lambda: [int(number) for number in re.findall(r"starts in (\d+) s", (home / "watch.log").read_text())]  # noqa: E731
         until(lambda: max(waits(), default=0) >= 4, what="the pauses grow")
-        assert tries() <= 5
+        made_so_far = tries()
+        assert made_so_far <= len(waits()) + 2
         broken.write_text(text + "\n# corrected\n")
         until(made.dispatcher, what="a dispatcher is at work again")
 

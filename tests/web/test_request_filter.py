@@ -56,7 +56,9 @@ def knock(server: Server, origin: str | None, host: str = "") -> tuple[int, str]
     if host:  # the client sends the Host of its address, so it connects by that name to this very machine
         address = address.replace("127.0.0.1", host)
     try:
-        with connect(address, origin=origin, subprotocols=["streamlit"], proxy=None, sock=_socket(server) if host else None) as opened:
+        with connect(
+            address, origin=origin, subprotocols=["streamlit"], proxy=None, open_timeout=120, sock=_socket(server) if host else None
+        ) as opened:
             return opened.response.status_code, ""
     except InvalidStatus as refused:
         return refused.response.status_code, (refused.response.body or b"").decode()

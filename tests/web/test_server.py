@@ -30,7 +30,9 @@ def open_page(server: Server, query: str = "") -> list[ForwardMsg]:
     hello.rerun_script.query_string = query
     answers = []
     address = server.address.replace("http", "ws") + "/_stcore/stream"
-    with connect(address, origin=server.address, subprotocols=["streamlit"], max_size=None, proxy=None) as socket:
+    with connect(
+        address, origin=server.address, subprotocols=["streamlit"], max_size=None, proxy=None, open_timeout=120, ping_timeout=None
+    ) as socket:
         socket.send(hello.SerializeToString())
         while not (answers and answers[-1].WhichOneof("type") == "script_finished"):
             message = socket.recv(timeout=240)
@@ -119,7 +121,7 @@ def test_runs_go_on_while_the_web_server_is_killed_and_started_again(server: Ser
 def test_a_killed_dispatcher_is_replaced_and_its_workers_finish_their_runs(server: Served) -> None:
     home, _ = server
     dispatcher = until(home.dispatcher, what="a dispatcher is at work")
-    run = home.submit(another(LONG, 2).model_copy(update={"max_seconds": 6}))
+    run = home.submit(another(LONG, 2).model_copy(update={"max_seconds": 30}))
     worker = home.worker(run)
     os.kill(dispatcher, signal.SIGKILL)
     assert until(lambda: home.dispatcher() not in (0, dispatcher) and home.dispatcher(), what="a new dispatcher") != dispatcher

@@ -76,7 +76,7 @@ class Page:
 @contextmanager
 def opened(server: Server) -> Iterator[Page]:
     address, own = server.address.replace("http", "ws") + "/_stcore/stream", [Subprotocol("streamlit")]
-    with connect(address, origin=Origin(server.address), subprotocols=own, max_size=None, proxy=None) as socket:
+    with connect(address, origin=Origin(server.address), subprotocols=own, max_size=None, proxy=None, open_timeout=120) as socket:
         yield Page(server, socket)
 
 

@@ -293,7 +293,7 @@ class TestStepCompiler:
         assert compiler.process is None
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        end = time.monotonic() + 60
+        end = time.monotonic() + 600
         while not condition():
             assert time.monotonic() < end
             time.sleep(0.02)

@@ -1,6 +1,8 @@
 """Faults around a run: the dispatcher dies or finds unexpected data, the disk is full, the memory too small."""
 
 import contextlib
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -89,9 +91,13 @@ def test_workers_go_when_their_dispatcher_is_killed_even_while_they_warm_up(home
     with place(home, LEAKAGE_SLOTS="2") as made:
         process = made.dispatch()
         workers = until(lambda: children(process.pid) if len(children(process.pid)) == 2 else None, what="the workers are started")
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
         process.kill()
         process.wait()
         assert all(alive(worker) for worker in workers), "the dispatcher was killed too late: nothing was tested"
+        for worker in workers:
+            os.kill(worker, signal.SIGCONT)
         until(lambda: not any(alive(worker) for worker in workers), what="the workers leave")
 
 
@@ -103,7 +109,7 @@ def children(pid: int) -> list[int]:
 def test_a_dispatcher_that_is_asked_to_leave_lets_its_runs_finish(home: Path) -> None:
     with place(home) as made:
         process = made.dispatch()
-        run = made.submit(LONG.model_copy(update={"max_seconds": 12}))
+        run = made.submit(LONG.model_copy(update={"max_seconds": 40}))
         waiting = made.submit(another(QUICK, 2))
         worker = made.worker(run)
         process.terminate()

@@ -53,10 +53,10 @@ def test_equal_ranks_are_shared_and_go_with_the_last_who_asked(dispatcher: Place
 
 
 def test_what_was_measured_before_the_time_limit_is_kept_and_asked_again_it_starts_anew(dispatcher: Place) -> None:
-    many = Ranks(network=" - ".join(["conv 3@1 p1"] * 58), size=28, channels=1, max_seconds=2)  # some tenths of a second each
+    many = Ranks(network=" - ".join(["conv 3@1 p1"] * 58), size=28, channels=1, max_seconds=6)  # some tenths of a second each
     run = measured(dispatcher, many)
     assert run.status == "cancelled"
-    assert run.message == "Stopped after 2 s, the limit for one run; the ranks so far are shown."
+    assert run.message == "Stopped after 6 s, the limit for one run; the ranks so far are shown."
     assert run.result is not None
     assert 0 < len(run.result["ranks"]) < 58
     again = dispatcher.service.measure(many, "me")

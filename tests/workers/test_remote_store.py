@@ -26,7 +26,7 @@ from leakage.workers.ray_worker import RayWorker, resources_of
 from leakage.workers.remote_calls import RemoteCalls
 from leakage.workers.remote_store import CALLS, SEVERAL, Call, CallAnswer, OpenCalls, RemoteStore
 
-SOON = 5.0
+SOON = 60.0
 TRAINING = Training(rounds=2)
 
 
