@@ -154,7 +154,7 @@ def test_all_are_back_after_the_server_was_killed_and_no_guess_is_lost(server: S
     expect(option(phones[1], 2)).to_have_attribute("aria-pressed", "true")
     server.start()
     healthy = time.monotonic()
-    again = "The server was started again: the bars of earlier questions are gone."
+    again = "The server was started again: votes, dots and live runs of other parts are gone."
     expect(hall.locator(".gle-room-note[role=status]")).to_have_text(again, timeout=1000 * BACK_WITHIN)
     expect(hall.locator(".gle-raised")).to_have_text("2 of 2 have answered.", timeout=1000 * BACK_WITHIN)
     answered(*phones, words="2 of 2 have answered.")
