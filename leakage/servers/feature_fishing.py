@@ -19,10 +19,7 @@ from leakage.spec.words import counted
 
 SEVERAL = 1.5  # a group of at least so many pictures is divided further
 SINGLE = 0.25  # a count that differs from 1 by at most this is that of one picture
-NOT_ALONE = (
-    "{} has watched {}, and between two of its thresholds there is no single picture yet: its smallest group counts {:.3g} pictures. "
-    "Raise the number of rounds."
-)
+NOT_ALONE = "{} has watched {}, and no two neighbouring thresholds have a single picture between them yet. Raise the number of rounds."
 NO_FEATURE = "server: {} names feature {}, and the last layer has the features 0 to {}. Choose one of them, or -1."
 
 
@@ -136,15 +133,16 @@ class FeatureFishing(Server):
         line = sorted((self._asked(layer, past).threshold, number) for number, past in enumerate(history))
         gradients = [seen.replay.to_gradient(history[number].update) for _, number in line]
         size = seen.batch.size
-        counts = [size * float((left[layer.bias] - right[layer.bias])[self.target]) for left, right in pairwise(gradients)]
+        whole = float((gradients[0][layer.bias] - gradients[-1][layer.bias])[self.target])
+        unit = 1.0 if seen.knowledge.adaptive or not whole else whole  # a naive attacker does not know the scale of what arrives
+        counts = [size * float((left[layer.bias] - right[layer.bias])[self.target]) / unit for left, right in pairwise(gradients)]
         best = min(range(len(counts)), key=lambda number: abs(counts[number] - 1), default=None)
         if best is None or abs(counts[best] - 1) > SINGLE:
-            smallest = min((count for count in counts if count > 1), default=0.0)
-            raise DoesNotApplyError(NOT_ALONE.format(self.short, counted(len(history), "round"), smallest))
+            raise DoesNotApplyError(NOT_ALONE.format(self.short, counted(len(history), "round")))
         row = seen.received.weights[layer.weight][self.target].detach()
         changes = {name: gradients[best][name] - gradients[best + 1][name] for name in gradients[best] if name in seen.received.weights}
         features = changes.pop(layer.weight)[self.target] / changes.pop(layer.bias)[self.target]
-        scale = size / self.sharpness
+        scale = size / self.sharpness / unit
         span = f"{line[best][0]:.4g} and {line[best + 1][0]:.4g}"
         named = f"feature {int(row.argmax())} between {span}, after {counted(len(history), 'round')}"
         catch = Catch(

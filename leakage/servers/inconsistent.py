@@ -1,6 +1,6 @@
 """Inconsistent models: all clients but one receive a network with dead features, so that the sum is the update of this one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
@@ -92,6 +92,20 @@ class Inconsistent(Server):
         def filled(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             return _fill(x, -4, places, GREY), _fill(y, 0 if y.dim() == 1 else -2, places, 0)
 
+        def alone(send: Callable[[Tensor, Tensor], Params]) -> Callable[[Tensor, Tensor], Params]:
+            """Return what one phone sends for a guess; a naive attacker imitates no phone whose network is dead."""
+            if seen.knowledge.adaptive:
+                return lambda x, y: known(send(*filled(x, y)))
+            return lambda x, y: {name: value / members for name, value in known(send(x, y)).items()}
+
+        def ended() -> Params:
+            """Return the weights with which this phone ended: the average of all has moved by its part of the way."""
+            weights = seen.received.weights
+            return {
+                name: weights[name].detach() + members * (value - weights[name].detach())
+                for name, value in known(replay.client_weights()).items()
+            }
+
         granted, errors = seen.granted.labels, seen.knowledge.errors
         return replace(
             seen,
@@ -100,8 +114,8 @@ class Inconsistent(Server):
             received=replace(seen.received, weights=known(seen.received.weights), update=known(seen.received.update)),
             replay=replace(
                 replay,
-                single=lambda x, y: known(replay.single(*filled(x, y))),
-                several=lambda x, y: known(replay.several(*filled(x, y))),
+                single=alone(replay.single),
+                several=alone(replay.several),
                 to_gradient=lambda update: own_gradient(replay.to_gradient(update)),
                 simulator=Simulator(
                     lambda x, y, state: simulator.send(*filled(x, y), state),
@@ -111,7 +125,7 @@ class Inconsistent(Server):
                 ),
                 from_gradients=None,
                 rehearse=None,
-                client_weights=lambda: known(replay.client_weights()),
+                client_weights=ended,
             ),
             granted=replace(seen.granted, labels=None if granted is None else granted[before : before + own]),
             knowledge=replace(seen.knowledge, errors=errors and {name: error * members**2 for name, error in known(errors).items()}),

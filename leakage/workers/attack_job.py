@@ -226,7 +226,10 @@ def describe(case: Case, *, others: int) -> MetaEvent:
     steps = experiment.attack.fields.get("steps")
     name += f", in one loop with {others} other run{'' if others == 1 else 's'}" if others else ""
     versions = {**package_versions(), "engine": run.version}
-    versions["derivatives by"] = FORMULA if (formula := prepared.seen.replay.formula) and formula.exists() else AUTOGRAD
+    server = prepared.federation.server
+    isolated = server is not None and server.separates and attack.id not in server.reading  # a network of its own is searched
+    formula = None if isolated else prepared.seen.replay.formula
+    versions["derivatives by"] = FORMULA if formula and formula.exists() else AUTOGRAD
     return MetaEvent(
         truth=PrivateBatch(
             batch=len(experiment.pictures),

@@ -40,7 +40,9 @@ def test_after_some_rounds_one_picture_is_left() -> None:
     assert sorted(errors)[1] > 1e-3
     assert left.batch.size == 1
     assert "its class does not show" in left.isolated
-    with pytest.raises(DoesNotApplyError, match="has watched 2 rounds, and between two of its thresholds there is no single picture yet"):
+    with pytest.raises(
+        DoesNotApplyError, match="has watched 2 rounds, and no two neighbouring thresholds have a single picture between them yet"
+    ):
         plugin("server", FISHING).isolate(seen_by(2), 1)
 
 

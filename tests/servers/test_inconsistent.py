@@ -7,7 +7,7 @@ from small_problems import GRANTED, RELU, few_units, moments, precision, relativ
 import leakage
 from leakage.engine.core import Observation
 from leakage.evaluation.metrics import psnr
-from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import observe, plugin
 
@@ -48,6 +48,23 @@ def test_the_sum_is_the_update_of_one_phone_exactly(model: Part, victim: int, pr
     own_gradient = lonely.as_gradient()
     assert relative(left.as_gradient(), {name: own_gradient[name] for name in names}) < 1e-6
     assert left.isolated == f"2 pictures of phone {victim}; the updates of the 2 other phones are 0"
+
+
+def test_a_naive_attacker_sees_the_same_phone_alone() -> None:
+    """It imitates no phone with a dead network, and the others have none that is alive."""
+    seen = {adaptive: alone(2, seen_by(2, assume=Assumptions(adaptive=adaptive))) for adaptive in (True, False)}
+    guess, labels = smooth(2, seed=8), Y[:2]
+    assert relative(seen[False].as_gradient(), seen[True].as_gradient()) < 1e-6
+    read = [one.replay.to_gradient(one.replay.single(guess, labels)) for one in seen.values()]
+    assert relative(*read) < 1e-6
+    both = [one.replay.to_gradient(one.replay.several(guess[None], labels)) for one in seen.values()]
+    assert relative(*both) < 1e-6
+
+
+def test_of_local_steps_the_phone_alone_has_gone_all_the_way() -> None:
+    left, lonely = alone(2, seen_by(2, protocol=FOUR_STEPS)), observe(Experiment(model=RELU, protocol=FOUR_STEPS), X[2:4], Y[2:4])
+    ended = left.replay.client_weights()
+    assert relative(ended, {name: value for name, value in lonely.replay.client_weights().items() if name in ended}) < 1e-5
 
 
 def test_all_phones_but_one_receive_another_bias_and_nothing_else() -> None:
