@@ -9,6 +9,7 @@ from leakage.api.progress import AttackProgress
 from leakage.api.reading import UpdateReading
 from leakage.engine.check import RefusedError
 from leakage.engine.federation import ThreatModel
+from leakage.engine.observation import Observation
 from leakage.evaluation.referee import Frame
 
 GREY = 0.5
@@ -41,6 +42,11 @@ class RefusedRun(AttackRun):
             update=UpdateReading(labels=None, rule=str(refusal), certainty=None, numbers=0, unknowns=prod(shape), ranks={}),
             refused=refusal.tripped.check,
         )
+
+    @property
+    def observation(self) -> Observation:
+        """There is none. Raises ValueError: the client sent nothing."""
+        raise ValueError(f"{self.result.update.rule} So there is no observation.")
 
     def __next__(self) -> Frame:
         raise StopIteration

@@ -86,7 +86,7 @@ class CheckReading:
 
 
 class RefusedError(Exception):
-    """A client refused to train the model that it received, because a check tripped; nothing was sent.
+    """A client refused to train the model that it received, because a check tripped; from then on nothing was sent.
 
     Args:
         readings: what all checks found, up to the round in which one of them tripped
@@ -97,6 +97,6 @@ class RefusedError(Exception):
         tripped = next(reading for reading in self.readings if reading.tripped)
         super().__init__(
             f"The phone refused to train this model in round {tripped.round}: the check {tripped.title} measured {tripped.number:.3g}, "
-            f"above its threshold of {tripped.threshold:.3g}. Nothing was sent."
+            f"above its threshold of {tripped.threshold:.3g}. Nothing was sent{'' if tripped.round == 1 else ' from this round on'}."
         )
         self.tripped = tripped

@@ -230,6 +230,7 @@ class FindingFacts(EventPart):
     agreement        how alike the answers from different random starts are: mean PSNR in dB
     planted          PSNR in dB that the same attack reaches on public pictures under the same card; `planted_grey`: that of a grey picture
     proved           whether the attack has proved its pictures, by an equation that no other pictures satisfy
+    warnings         sentences on what speaks against the card
     """
 
     title: str
@@ -244,6 +245,7 @@ class FindingFacts(EventPart):
     planted: tuple[Maybe, ...] = ()
     planted_grey: Maybe = None
     proved: bool = False
+    warnings: tuple[str, ...] = ()
     steps: int = 0
     seconds: float = 0.0
 

@@ -37,6 +37,8 @@ def test_a_client_that_refuses_leaves_a_result_without_verdict_and_a_grey_pictur
     assert results[1] == result
     run = leakage.frames(network(), X, Y, server="imprint", checks=["new_layers"])
     assert ([*run], run.result == result) == ([], True)
+    with pytest.raises(ValueError, match=r"Nothing was sent\. So there is no observation\."):
+        _ = run.observation
 
 
 def test_the_progress_of_a_refused_run_is_no_step() -> None:

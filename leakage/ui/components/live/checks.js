@@ -50,7 +50,8 @@ export function tellChecks(root, { meta, end }) {
   find(root, '.gle-attacker .gle-where').textContent = '';
   const foot = find(root, '.gle-private .gle-foot');
   foot.textContent = foot.textContent.split('\n')[0]; // that numbers leave the phone does not hold
-  find(root, '.gle-received').textContent = 'Nothing was sent.';
+  const round = found.find(({ tripped }) => tripped)?.round ?? 1;
+  find(root, '.gle-received').textContent = round === 1 ? 'Nothing was sent.' : `Nothing was sent from round ${round} on.`;
   childrenOf(find(root, '.gle-guess')).forEach((tile) => captionTile(tile, { text: 'nothing sent', label: 'nothing was sent' }));
 }
 

@@ -92,6 +92,7 @@ export interface FindingEvent {
   planted?: (number | null)[];
   planted_grey?: number | null;
   proved?: boolean;
+  warnings?: string[];
   steps?: number;
   seconds?: number;
   picture?: boolean;
