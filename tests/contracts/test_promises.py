@@ -89,7 +89,7 @@ SHOWN_BY = {
         "tests/web/test_page_sessions.py::test_of_fifty_streams_that_one_browser_opens_at_once_no_more_than_the_limit_pass",
         "tests/web/test_upload_quota.py::test_a_session_may_hold_so_much_and_what_it_drops_makes_room",
         "tests/web/test_connection_limits.py::test_one_address_has_no_more_connections_than_were_set",
-        "tests/workers/test_yielding.py::test_a_second_browser_begins_within_ten_seconds_behind_eight_runs_of_an_hour",
+        "tests/workers/test_yielding.py::test_a_second_browser_begins_soon_behind_eight_runs_of_an_hour",
         "tests/web/test_downloads.py::test_another_picture_comes_while_one_browser_asks_for_sixty_slides",
     ],
     "the image": ["tests/test_image.py::test_what_the_image_may_take_of_the_machine_is_limited_for_both_services"],
