@@ -40,7 +40,9 @@ def assert_not_shown(model: nn.Module, data: object, *, minutes: float = 1, **se
     """
     found = audit(model, data, minutes=minutes, **settings)
     if found.word in (UNKNOWN, REFUSED):
-        raise RuntimeError(f"{found}\n\nGive the audit more minutes, or other settings.")
+        refused = "Leave out the checks to see what an update shows."
+        advice = refused if found.word == REFUSED else "Give the audit more minutes, or other settings."
+        raise RuntimeError(f"{found}\n\n{advice}")
     if found.word == LEAK:
         raise AssertionError(str(found))
     return found

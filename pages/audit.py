@@ -18,6 +18,7 @@ from leakage.ui.common.session import draw_foot, owner
 
 FILLED = "audit.filled"  # in session state: the files whose card was filled in
 MINUTES = (1, 5, 10, 30)
+SEVERAL = "card.json names {} protections. The attackers imitate all of them, unless you choose one here."
 INTRODUCTION = """\
 You bring what a client of your own sent to its server. This page attacks it as a curious server would, and shows what comes out.
 
@@ -53,6 +54,8 @@ def settings_of(known: Catalog) -> AuditTask | None:
         except ValueError as error:
             problem = str(error)
             st.error(escape(problem))
+        if files and len(files.card.protections) > 1:
+            st.caption(SEVERAL.format(len(files.card.protections)))
     with forms.card(4, "How long the attacks may take"):
         minutes = st.segmented_control(
             "Minutes", MINUTES, default=5, required=True, key="audit.minutes", format_func=lambda count: f"{count:d} min"
@@ -66,7 +69,9 @@ def settings_of(known: Catalog) -> AuditTask | None:
 def make_task(files: RecordedFiles, values: dict[str, Any], given: dict[str, Any]) -> AuditTask | None:
     """Return the audit of these files; None, with the reason on the page, if its settings are not allowed."""
     try:
-        named = {"protocol": files.card.protocol} if files.card.protocol.value else {}  # the form does not ask for it
+        named: dict[str, Any] = {"protocol": files.card.protocol} if files.card.protocol.value else {}  # the form does not ask for it
+        if len(files.card.protections) > 1 and not given["protections"]:  # the form has room for one
+            named["protections"] = files.card.protections
         card = parse_as({**given, **named, "framework": files.card.framework, "network": values["model"]}, UpdateCard, "a card")
         return parse_as({**values, "files": files.name, "card": card}, AuditTask, "an audit").resolve(service().ready())
     except SpecError as error:

@@ -34,14 +34,18 @@ class ParameterNames:
             for called in (name, _bare(name)):
                 self._called.setdefault(called, main_names[value])
         self._called |= {name: name for name in sent}  # a defense may have put layers into the model
-        self._passed = {_bare(name) for name, _ in model.named_buffers(remove_duplicate=False)}
+        self._buffers = {_bare(name): name for name, _ in model.named_buffers(remove_duplicate=False)}
 
     def __contains__(self, name: str) -> bool:
         return name in self._called or _bare(name) in self._called or self.is_passed(name)
 
     def is_passed(self, name: str) -> bool:
         """Return whether a name is that of a buffer, which a state dictionary has and a gradient has not."""
-        return _bare(name) in self._passed or name.endswith("_extra_state")
+        return bool(self.buffer(name)) or name.endswith("_extra_state")
+
+    def buffer(self, name: str) -> str:
+        """Return the model's name of a buffer that the update calls `name`; "" if it is none."""
+        return self._buffers.get(_bare(name), "")
 
     def name_tensors(self, update: object) -> dict[str, object]:
         """Return the tensors of an update by the names that it gives them; tensors without names get those of the model, by their order."""

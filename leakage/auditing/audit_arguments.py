@@ -45,6 +45,8 @@ class AuditArguments(ClientArguments):
             raise ValueError(f"minutes must be above 0 and at most {LONGEST}; got {self.minutes!r}.")
         if isinstance(self.attacks, str):
             raise TypeError(f"attacks must be a list; got the word {self.attacks!r}. Write [{self.attacks!r}].")
+        if self.attacks is not None and not self.attacks:
+            raise ValueError("attacks is empty. Name at least one attack, or leave it out.")
         if isinstance(self.batch_sizes, int):
             raise TypeError(f"batch_sizes must be a list; got {self.batch_sizes!r}. Write [{self.batch_sizes!r}].")
         for name, value in (("pictures", self.pictures), *(("batch_sizes", size) for size in self.batch_sizes)):

@@ -26,6 +26,7 @@ from leakage.engine.check import RefusedError
 from leakage.engine.core import Observation
 from leakage.engine.devices import differentiable
 from leakage.engine.losses import CustomLoss, classes_of, client_loss
+from leakage.spec.words import counted
 
 RESERVED = 0.2  # of the time, for what protections would buy
 
@@ -106,6 +107,10 @@ def run_audit(arguments: AuditArguments, named: Mapping[str, str] = MappingProxy
     card = card_of(arguments, scenes.client(scenes.groups()[0]))
     if arguments.repeat:
         said += differences(Path(arguments.repeat), card, scenes.sample)
+    missing = sorted(set(arguments.batch_sizes) - {len(group) for group in scenes.groups()})
+    if said and missing:
+        given = counted(len(scenes.sample.x), "picture")
+        said.append(f"Updates of {', '.join(map(str, missing))} pictures were not tried: {given} cannot make them.")
     for sentence in said:
         progress.note(sentence)
     progress.begin(len(attempts.planned()))

@@ -55,7 +55,8 @@ def measure_planted(
     x = planted(batches * size, shape)
     y = torch.tensor([labels[index % len(labels)] if labels else 0 for index in range(size)])
     found, grey = list[float](), list[float]()
-    simulated = replace(arguments, update=None, image_shape=None, batch_size=None, attack=attack, progress=None)
+    threat = arguments.threat  # the labels of the card are granted here, too
+    simulated = replace(arguments, update=None, image_shape=None, batch_size=None, attack=attack, progress=None, threat_model=threat)
     parameter = next(arguments.model.parameters())
     for batch in x.split(size):
         if not begin():

@@ -19,6 +19,7 @@ NO_STEPS = "The number of local steps is unknown, so attackers cannot imitate th
 AS_GRADIENT = "They take the difference for a gradient."
 GUESSED = "Guessed: {}."
 ASSUMED = "Assumed, since the card does not say it: {}."
+MINI_BATCH = "Assumed too: {} in each mini-batch."
 NO_AUGMENTATION = "Assumed too: no augmentation and no dropout."
 SAME_ORDER = "Assumed too: the pictures in the same, known order in each epoch, no augmentation and no dropout."
 NAIVE, ADAPTIVE = "naive", "adaptive"
@@ -76,7 +77,10 @@ def assumptions_of(client: RecordedClient) -> Iterator[str]:
             silent = [f"{name.replace('_', ' ')} {value}" for name, value in _silent(card).items()]
             if silent:
                 yield ASSUMED.format(", ".join(silent))
-            yield SAME_ORDER if (card.mini_batch.value or pictures_of(card)) < pictures_of(card) else NO_AUGMENTATION
+            taken = training.mini_batch or pictures_of(card)
+            if card.mini_batch.value is None and pictures_of(card) > 1:
+                yield MINI_BATCH.format(counted(taken, "picture"))
+            yield SAME_ORDER if taken < pictures_of(card) else NO_AUGMENTATION
     guessed = [f"{name.replace('_', ' ')} {_in_words(entry.value)}" for name, entry in card.entries() if entry.state == "guessed"]
     if guessed:
         yield GUESSED.format(", ".join(guessed))

@@ -11,6 +11,8 @@ from leakage.auditing.thresholds import Threshold
 from leakage.auditing.update_command import perform_on_update
 from leakage.spec.words import REFUSED
 
+NO_ANSWER = "No attack came to an answer, so the thresholds say nothing. Give the audit more minutes, or read why in the report."
+NO_MODEL = "The client refused the model, so the thresholds say nothing. Leave out the checks to see what an update shows."
 PASSED = 3  # exit status if a threshold was passed
 log = logging.getLogger("leakage")
 
@@ -41,7 +43,5 @@ def perform(given: argparse.Namespace) -> int:
     for text in passed:
         log.info("Passed: %s.", text)
     if thresholds and not passed and audit.word in (UNKNOWN, REFUSED):
-        raise ValueError(
-            "No attack came to an answer, so the thresholds say nothing. Give the audit more minutes, or read why in the report."
-        )
+        raise ValueError(NO_MODEL if audit.word == REFUSED else NO_ANSWER)
     return PASSED if passed else 0

@@ -50,6 +50,7 @@ def settings_of(arguments: AuditArguments, card: AuditCard, named: Mapping[str, 
         named: what an audit file names and does not hold: model, data, loss.
     """
     settings: dict[str, Any] = {**named, **{name: getattr(arguments, name) for name in PLAIN}}
+    settings["batch_sizes"] = list(arguments.batch_sizes)  # a range, for example
     settings |= {kind: card.plugins[kind][0] for kind in ("protocol", "aggregation", "server") if card.plugins[kind]}
     settings |= {kind: card.plugins[kind] for kind in ("defenses", "checks")}
     if arguments.attacks is not None:

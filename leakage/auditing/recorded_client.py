@@ -19,7 +19,7 @@ from leakage.spec.update_card import CardEntry, UpdateCard
 
 COUNT = "num_batches_tracked"  # the buffer in which BatchNorm counts its batches
 CALLED = re.compile(r"update\['(.*?)'\]")  # how messages call an array
-DISAGREE = "card.json says {} local steps, and BatchNorm counted {} mini-batches in training. The card counts."
+DISAGREE = "card.json says {} local steps, and BatchNorm counted {} mini-batches in training. The number on the card is used."
 BUFFER = "{}: {} must have the shape of its buffer, {}; got {}."
 
 
@@ -81,19 +81,19 @@ def load_client(update: RecordedUpdate, model: nn.Module) -> RecordedClient:
 
 
 def _state_of(numbers: Numbers, model: nn.Module, part: str) -> tuple[Params, dict[str, Tensor]]:
-    """Return the parameters and the buffers of a file by the model's names. Raises UpdateFileError."""
-    parameters: Params = dict(model.named_parameters())
+    """Return the parameters and the buffers of a file by the model's names, the frozen ones of "before" only. Raises UpdateFileError."""
+    parameters: Params = {name: value for name, value in model.named_parameters() if part == "before" or value.requires_grad}
     names = ParameterNames(model, parameters)
     try:
         given = names.name_tensors(list(numbers.arrays.values()) if _is_list(numbers.arrays) else numbers.arrays)
         known = names.unprefixed(list(given))
-        own = dict(model.named_buffers())
-        passed = {called for called in given if known[called] in own}
-        weights = update_of({called: _floating(value) for called, value in given.items() if called not in passed}, model, parameters)
+        own = dict(model.named_buffers(remove_duplicate=False))
+        places = {called: names.buffer(known[called]) for called in given}
+        weights = update_of({called: _floating(value) for called, value in given.items() if not places[called]}, model, parameters)
     except (TypeError, ValueError) as error:
         message = CALLED.sub(r"\1", str(error)).removeprefix("update ")
         raise UpdateFileError(f"{part}: {message}") from None
-    buffers = {known[called]: torch.from_numpy(_native(given[called])) for called in passed}
+    buffers = {place: torch.from_numpy(_native(given[called])).to(own[place].device) for called, place in places.items() if place}
     for name, value in buffers.items():
         if value.shape != own[name].shape:
             raise UpdateFileError(BUFFER.format(part, name, tuple(own[name].shape), tuple(value.shape)))

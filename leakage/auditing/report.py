@@ -108,15 +108,23 @@ def answers(audit: Outcome) -> list[tuple[str, str]]:
     shown = best is not None and best.tried
     nothing = audit.headline if audit.word == REFUSED else "Nothing is known: no attack came to an answer."
     by = f"{best.title_with_attacker}, from an update of {counted(len(best.pictures), 'picture')}" if best and shown else "No attack"
-    compared = f"{max(best.psnr):.1f} dB; a grey picture reaches {best.grey:.1f} dB" if best and best.psnr and best.grey is not None else ""
+    compared = ""
+    if best and best.psnr and best.grey is not None:
+        compared = f"; {sum(best.psnr) / len(best.psnr):.1f} dB on average, where a grey picture has {best.grey:.1f} dB"
     return [
         ("What was seen", audit.conclusion.seen if shown else nothing),
-        ("Which pictures were attacked", audit.sample.origin),
+        ("Which pictures were attacked", _attacked(audit)),
         ("By whom", "The people running the server: they have the update, and the model that the client received."),
-        ("By which attack", f"{by}{f'; at best {compared}' if compared else ''}."),
+        ("By which attack", f"{by}{compared}."),
         ("At what effort", f"{_efforts(audit)} It took {_duration(audit.seconds)} on one machine."),
         ("To decide", audit.decision),
     ]
+
+
+def _attacked(audit: Outcome) -> str:
+    """Say how many of the pictures were attacked, and where they come from."""
+    attacked, given = len({number for finding in audit.findings for number in finding.pictures}), len(audit.sample.x)
+    return audit.sample.origin if attacked in (0, given) else f"{attacked} of these. {audit.sample.origin}"
 
 
 def _efforts(audit: Outcome) -> str:

@@ -71,7 +71,8 @@ class UpdateAttempts:
 
     def _arguments(self, assumed: CardClient) -> AttackArguments:
         card = self.client.card
-        labels = None if card.labels.value is None else torch.tensor(card.labels.value)
+        device = next(self.client.model.parameters()).device
+        labels = None if card.labels.value is None else torch.tensor(card.labels.value, device=device)
         return AttackArguments(
             self.client.model,
             y=labels,

@@ -71,7 +71,7 @@ class UpdateFinding:
             public = f"{counted(len(self.planted), 'public picture')}: median {median(self.planted):.1f} dB"
             said.append(f"{public}, where grey has {self.planted_grey:.1f} dB")
         said += [f"your pictures: {self.psnr:.1f} dB, where grey has {self.grey:.1f} dB"] if self.psnr is not None else []
-        return "; ".join(said) + "."
+        return ". ".join(["; ".join(said), *(warning.rstrip(".") for warning in self.warnings)]) + "."
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,13 +29,14 @@ ZEROS = (
     "pictures."
 )
 SIGNS = (
-    "The entries have nearly the same size, so only their signs say something: a first step of Adam looks like this, and signs alone do."
+    "The entries have nearly the same size, so only their signs say something. A first step of Adam looks like this, and so does an update "
+    "of signs alone."
 )
 CLIPPED = "{:.1%} of the entries have the largest size, {:.2g}: entries beyond it seem to have been cut off."
 LEVELED = "The largest tensor has only {} different values: the numbers seem to have been rounded to 8 bits or fewer."
 STEPS = "The counter of BatchNorm grew by {}: {} passed through the network in training."
 STATISTICS = "After one step the buffers of BatchNorm give the mean and the variance of the batch in {}: attacks may use them."
-RANK = "The gradient of the first fully connected layer ({}) has rank {}. Each picture adds at most 1 in each local step."
+RANK = "The gradient of the matrix {} has rank {}. In a layer that a picture enters once, each picture adds at most 1 in each local step."
 UNREAD = "Labels: not read from the update. {}"
 LABELS = "Labels read from the update{}: {}."
 

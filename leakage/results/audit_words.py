@@ -24,9 +24,12 @@ def conclude(findings: Sequence[FindingFacts]) -> str:
         return NOTHING_TRIED
     proved = [finding for finding in tried if finding.proved]
     fitting = [finding for finding in tried if finding.state == ANSWERED and explains(finding)]
-    parts = [f"{counted(len(tried), 'attack')} tried: {len(fitting)} gave pictures whose update is close to the received one."]
+    parts = [
+        f"{counted(len(tried), 'attempt')}: {len(fitting)} gave pictures whose update is less than half as far from the received one as "
+        "that of random pictures."
+    ]
     if proved:
-        parts.append(f"{counted(len(proved), 'attack')} checked the pictures by an equation.")
+        parts.append(f"{counted(len(proved), 'attempt')} checked the pictures by an equation.")
     if (untried := sum(finding.state in (UNTRIED, INAPPLICABLE) for finding in findings)) > 0:
         parts.append(f"{untried} could not be tried.")
     return " ".join(parts)

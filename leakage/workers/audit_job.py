@@ -17,7 +17,10 @@ from leakage.settings import settings
 from leakage.spec.audit_task import AuditTask
 from leakage.workers.adapter import untrained
 
-FACTS = ("title", "attacker", "state", "why", "labels", "distance", "random_distance", "agreement", "planted", "planted_grey", "proved")
+FACTS = (
+    *("title", "attacker", "state", "why", "labels", "distance", "random_distance", "agreement", "planted", "planted_grey", "proved"),
+    "warnings",
+)
 GONE = "The files of this update are not on the machine that computes the audit. Choose them again."
 NO_WEIGHTS = "The weights that the client received are missing (before.npz): attacks compute with them. Add them to the files."
 SHOWN = 64  # pictures of one finding that are stored

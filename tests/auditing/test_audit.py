@@ -100,6 +100,13 @@ def test_a_network_whose_first_layer_is_linear_leaks_by_its_bias() -> None:
     assert "Labels: 1 of 1 label read right" in audit.notices[-1]
 
 
+def test_what_too_few_pictures_cannot_show_is_said_and_a_range_is_a_list() -> None:
+    data = (smooth(2, 3, 8), torch.tensor([1, 3]))
+    audit = leakage.audit(mlp(), data, minutes=20, batch_sizes=range(1, 4), attacks=["linear_layer"], protections=False)
+    assert audit.notices[-1] == "Updates of 3 pictures were not tried: 2 pictures cannot make them."
+    assert audit.settings["batch_sizes"] == [1, 2, 3]
+
+
 @pytest.mark.slow
 def test_lenet_leaks_a_picture_of_the_gallery_within_a_minute() -> None:
     from leakage.data.images import gallery, read
@@ -248,7 +255,7 @@ def test_labels_that_cannot_be_read_are_granted_and_that_is_said() -> None:
     audit = leakage.audit(Cosine(), (smooth(1, 3, 8), torch.tensor([1])), minutes=2, attacks=["linear_layer"], protections=False)
     best = audit.findings[0]
     assert (best.attack, best.attacker, best.word) == ("linear_layer", "labels known", RECOGNIZABLE)
-    assert "Labels: not read from the update." in audit.notices[-1]
+    assert "Labels: not read from the update." in audit.notices[0]
     assert "(labels known)" in str(best)
 
 
@@ -263,7 +270,7 @@ def test_states_of_the_model_in_which_findings_mean_little_are_said() -> None:
     x, y = smooth(1, 3, 8), torch.tensor([1])
 
     def said(model: nn.Module, x: Tensor) -> tuple[str, ...]:
-        return leakage.audit(model, (x, y), minutes=1e-6).notices
+        return leakage.audit(model, (x, y), minutes=1e-6, batch_sizes=(1,)).notices
 
     assert ZERO_HEAD in said(zeroed, x)
     assert FROZEN in said(frozen, x)

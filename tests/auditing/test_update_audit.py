@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,10 +79,28 @@ def test_names_with_the_prefix_of_a_framework_are_those_of_the_model(make: Calla
     with torch.no_grad():
         for value in (other := deepcopy(model)).parameters():
             value.add_(1)  # the owner's model has other weights: those of the file count
+        for value in other.buffers():
+            value.add_(1)
     client = client_in(recorded(tmp_path, state(model, prefix), state(after, prefix)), other)
+    assert all(torch.equal(value, dict(model.named_buffers())[name]) for name, value in client.model.named_buffers())
+    assert client.counted == (2 if make is normalised else None)
     assert all(torch.equal(value, dict(model.named_parameters())[name]) for name, value in client.model.named_parameters())
     differences = {name: dict(after.named_parameters())[name] - value for name, value in model.named_parameters()}
     assert all(torch.equal(client.sent[name], value) for name, value in differences.items())
+
+
+@pytest.mark.parametrize("part", ["after", "gradient"])
+def test_what_a_client_does_not_train_is_no_part_of_what_it_sends(part: str, tmp_path: Path) -> None:
+    model, x = network(), smooth(2)
+    model[1].requires_grad_(False)
+    after = trained(model, x, LABELS[:2], steps=1)
+    recorded(tmp_path, state(model), state(after))
+    if part == "gradient":
+        (tmp_path / "after.npz").unlink()
+        np.savez(tmp_path / "gradient.npz", **{f"3.{name}": value.numpy() for name, value in model[3].state_dict().items()})
+    client = client_in(tmp_path, model)
+    assert list(client.sent) == ["3.weight", "3.bias"]
+    assert not any("are 0" in text for text in update_statements(client))
 
 
 def test_a_list_without_names_follows_the_state_dictionary(tmp_path: Path) -> None:
@@ -227,6 +246,7 @@ def test_without_the_rate_local_steps_are_not_imitated_and_the_rest_is_tried(tmp
     assert "The local learning rate is unknown, so attackers cannot imitate the local steps." in said
     assert "The number of pictures is unknown: 1 is assumed." in said
     assert "Guessed: steps 2." in said
+    assert "in each mini-batch" not in said
     named = ["linear_layer", leakage.plugin("sme", steps=10), leakage.plugin("inverting_gradients", steps=10)]
     found = audit_update(model, folder, minutes=3, attacks=named)
     states = {finding.attack: finding.state for finding in found.findings}
@@ -309,7 +329,21 @@ def test_a_closed_form_finds_the_picture_and_public_pictures_say_so_beforehand(t
     assert "public pictures: median" in str(audit)
 
 
-def test_planted_pictures_score_as_in_an_attack_on_them(tmp_path: Path) -> None:
+def test_a_mini_batch_that_follows_from_the_card_is_said_to_be_assumed(tmp_path: Path) -> None:
+    model = network()
+    folder = recorded(tmp_path, state(model), state(model), rate=0.1, epochs=2, steps=4, pictures=3)
+    said = " ".join(assumptions_of(client_in(folder, model)))
+    assert "Assumed too: 2 pictures in each mini-batch." in said
+    assert "in the same, known order" in said
+
+
+def test_what_speaks_against_the_card_is_said() -> None:
+    against = UpdateFinding("A", "naive", "answered", distance=0.9, random_distance=1.0, warnings=("Turn its sign.",))
+    assert str(against) == "A, naive: leaves 0.9 of the update unexplained (random pictures: 1). Turn its sign."
+
+
+@pytest.mark.parametrize("labelled", [False, True], ids=["labels read", "labels of the card"])
+def test_planted_pictures_score_as_in_an_attack_on_them(labelled: bool, tmp_path: Path) -> None:
     from leakage.auditing.protection_effects import planted
 
     model = network()
@@ -320,10 +354,13 @@ def test_planted_pictures_score_as_in_an_attack_on_them(tmp_path: Path) -> None:
     arguments = leakage.api.arguments.AttackArguments(
         client.model, update=assumed.update, image_shape=SHAPE, batch_size=1, attack=attack, seed=4, **assumed.arguments
     )
+    arguments = replace(arguments, y=LABELS[:1]) if labelled else arguments
+    threat = arguments.threat
+    assert threat.labels == labelled
     found = measure_planted(arguments, attack, [2], 2, stop=lambda: False)
-    pictures = planted(2, SHAPE)
+    pictures, others = planted(2, SHAPE), {name: value for name, value in assumed.arguments.items() if name != "adaptive"}
     alone = [
-        leakage.attack(client.model, picture[None], torch.tensor([2]), attack=attack, seed=4, **assumed.arguments).scores["psnr"]
+        leakage.attack(client.model, picture[None], torch.tensor([2]), attack=attack, seed=4, threat_model=threat, **others).scores["psnr"]
         for picture in pictures
     ]
     assert list(found.psnr) == pytest.approx(alone, abs=1e-3)

@@ -146,6 +146,16 @@ def test_what_is_no_number_is_explained(sent: Callable[..., AppTest], recorded: 
     assert at.button(key="run-button").disabled
 
 
+def test_all_protections_of_a_card_are_imitated_though_the_form_has_room_for_one(
+    door: Service, sent: Callable[..., AppTest], tmp_path: Path
+) -> None:
+    two = [{"id": "clipping", "fields": {"bound": 2.0}}, {"id": "gaussian_noise", "fields": {"scale": 0.001}}]
+    at = sent(write_update(tmp_path, CARD | {"protections": two}), "before.npz", "after.npz", "card.json")
+    assert "card.json names 2 protections" in words(at)
+    run = queued(door, press_run(at))
+    assert [part.id for part in run.experiment_as(AuditTask).card.protections] == ["clipping", "gaussian_noise"]
+
+
 def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     door: Service, sent: Callable[..., AppTest], visit: Open, recorded: Path
 ) -> None:
@@ -162,7 +172,7 @@ def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     fine(at)
     assert NO_PROOF in words(at)
     assert "What the update says before any attack, and what is assumed of the client" in words(at)
-    assert " tried: " in words(at)
+    assert " gave pictures whose update is less than half as far" in words(at)
     pictures = [html.proto.body for html in at.get("html") if "gle-findings" in html.proto.body]
     assert f"/api/runs/{run.id}/frames/" in pictures[0]
     mine = visit("pages/runs.py")

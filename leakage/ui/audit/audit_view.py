@@ -18,6 +18,10 @@ from leakage.ui.common.markdown import escape
 from leakage.ui.training import under_way
 
 TILE = 144  # screen pixels of a reconstructed picture's side, about
+ATTACKERS = {
+    "naive": "Naive attacker: takes what arrived for a gradient",
+    "adaptive": "Adaptive attacker: imitates what you said of the client",
+}
 FIRST_SENTENCE = "The files are being read"
 FIRST_ATTACK = "The first attack is under way"
 
@@ -86,13 +90,15 @@ def draw_findings(run: Run, findings: list[FindingEvent]) -> str:
 
 def describe(run: Run, finding: FindingEvent) -> dict[str, Any]:
     """Return what the template draws of an attack that was tried."""
+    labels = "as you gave them" if run.experiment_as(AuditTask).card.labels.value is not None else "that the attack assigned"
     facts = [
         finding.why,
         "The attack checked its pictures by an equation." if finding.proved else "",
         audit_words.describe_distance(finding),
         audit_words.describe_agreement(finding),
         audit_words.describe_calibration(finding),
-        f"Classes read from the update: {', '.join(map(str, finding.labels))}." if finding.labels else "",
+        f"Classes {labels}: {', '.join(map(str, finding.labels))}." if finding.labels else "",
+        *finding.warnings,
         f"{finding.steps:,} steps, {duration(finding.seconds)}." if finding.steps else f"{duration(finding.seconds)}.",
     ]
     picture = {
@@ -102,7 +108,7 @@ def describe(run: Run, finding: FindingEvent) -> dict[str, Any]:
     }
     return {
         "title": finding.title,
-        "attacker": finding.attacker,
+        "attacker": ATTACKERS.get(finding.attacker, finding.attacker),
         "mark": mark(finding),
         "picture": picture if finding.picture else None,
         "facts": [fact for fact in facts if fact],
@@ -115,4 +121,4 @@ def mark(finding: FindingEvent) -> str:
         return "failed"
     if finding.proved:
         return "checked exactly"
-    return "explains the update" if audit_words.explains(finding) else "explains little"
+    return "explains part of the update" if audit_words.explains(finding) else "explains little"

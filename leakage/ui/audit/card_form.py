@@ -8,6 +8,7 @@ import streamlit as st
 
 from leakage.spec import words
 from leakage.spec.catalog import Catalog
+from leakage.spec.lab_settings import NONE
 from leakage.spec.part import Part
 from leakage.spec.refusals import MAX_CLASSES
 from leakage.spec.update_card import UpdateCard
@@ -59,7 +60,7 @@ MORE = (
         {name: wording.menu for name, wording in words.BATCH_NORM.items()},
     ),
     CardField("round", "Round", "How many rounds of training there were, with this one."),
-    CardField("labels", "Classes of the pictures", f"If they are known. {NUMBERS}", "labels", "0"),
+    CardField("labels", "Classes of the pictures", f"If they are known. The first class is 0. {NUMBERS}", "labels", "0"),
     CardField(
         "normalization",
         "Normalization",
@@ -94,6 +95,8 @@ def fill_in(card: UpdateCard, known: Catalog) -> None:
         if part and known.of(kind).find(part.id):
             state[kind] = part.id
             forms.put_fields(part)
+    if len(card.protections) != 1:
+        state["defense"] = NONE
 
 
 def writers(kind: str) -> Callable[[Any], Any]:
