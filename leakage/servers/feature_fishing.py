@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from leakage.engine.capabilities import capabilities_of
-from leakage.engine.core import Observation, Params, Round, Server, param
+from leakage.engine.core import Observation, Params, Round, Server, Transcript, param
 from leakage.engine.inapplicable import DoesNotApplyError
 from leakage.engine.logit_layer import LogitLayer
 from leakage.servers._fishing import Catch, separable, separated
@@ -133,8 +133,7 @@ class FeatureFishing(Server):
         line = sorted((self._asked(layer, past).threshold, number) for number, past in enumerate(history))
         gradients = [seen.replay.to_gradient(history[number].update) for _, number in line]
         size = seen.batch.size
-        whole = float((gradients[0][layer.bias] - gradients[-1][layer.bias])[self.target])
-        unit = 1.0 if seen.knowledge.adaptive or not whole else whole  # a naive attacker does not know the scale of what arrives
+        unit = 1.0 if seen.knowledge.adaptive else _scale(seen.received, layer.bias)
         counts = [size * float((left[layer.bias] - right[layer.bias])[self.target]) / unit for left, right in pairwise(gradients)]
         best = min(range(len(counts)), key=lambda number: abs(counts[number] - 1), default=None)
         if best is None or abs(counts[best] - 1) > SINGLE:
@@ -167,3 +166,11 @@ class FeatureFishing(Server):
     def _offset(self, classes: int) -> float:
         """Return ln(K - 1), with which class t and all others together are equally likely at the threshold."""
         return math.log(classes - 1)
+
+
+def _scale(received: Transcript, name: str) -> float:
+    """Return what arrives as a multiple of the gradient that a naive attacker takes it for, by one parameter; 1 where that is 0."""
+    attacked = next(past for past in received.history if torch.equal(past.weights[name], received.weights[name]))
+    arrived, gradient = attacked.update[name], received.update[name]
+    along = float((arrived * gradient).sum())
+    return float((arrived * arrived).sum()) / along if along else 1.0

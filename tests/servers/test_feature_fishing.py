@@ -12,7 +12,7 @@ from leakage.engine.client import gradient_client, weights_of
 from leakage.engine.core import DoesNotApplyError, Observation, Params
 from leakage.engine.logit_layer import LogitLayer
 from leakage.servers.feature_fishing import Asked, FeatureFishing
-from leakage.spec.experiment import Experiment, Part, SpecError
+from leakage.spec.experiment import Assumptions, Experiment, Part, SpecError
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import observe, plugin
 
@@ -44,6 +44,17 @@ def test_after_some_rounds_one_picture_is_left() -> None:
         DoesNotApplyError, match="has watched 2 rounds, and no two neighbouring thresholds have a single picture between them yet"
     ):
         plugin("server", FISHING).isolate(seen_by(2), 1)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"aggregation": Part(id="secure_aggregation", fields={"clients": 4})}], ids=["one phone", "a sum"]
+)
+def test_a_naive_attacker_is_left_with_the_same_picture(settings: dict[str, Part]) -> None:
+    seen = {adaptive: seen_by(10, assume=Assumptions(adaptive=adaptive), **settings) for adaptive in (True, False)}
+    members = 4 if settings else 1
+    left = {adaptive: plugin("server", FISHING).isolate(one, members) for adaptive, one in seen.items()}
+    assert left[False].isolated == left[True].isolated
+    assert relative(left[False].as_gradient(), left[True].as_gradient()) < 1e-9
 
 
 def test_in_a_sum_over_phones_the_same_picture_is_left() -> None:
