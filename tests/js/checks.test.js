@@ -62,6 +62,11 @@ test('of a run that the phone refused only the refusal and the checks are told',
   assert.equal(text('attacker .gle-where'), '');
   assert.equal(text('guess figcaption'), 'nothing sent');
   assert.equal(text('checks li'), AT_A);
+  const later = { ...REFUSED, ending: { ...REFUSED.ending, checks: [{ ...A, round: 2 }, B] } };
+  view.reset({ id: 'r' });
+  hear(RUNNING, later);
+  await page.tick(50);
+  assert.equal(text('received'), 'Nothing was sent from round 2 on.');
   view.reset({ id: 's' }); // another run, which the phone trains
   hear({ ...RUNNING, run: 's' }, { ...META_OF_R, run: 's' }, ...FRAMES.map((one) => ({ ...one, run: 's' })), { ...END, run: 's' });
   await page.tick(50);

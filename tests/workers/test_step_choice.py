@@ -10,7 +10,7 @@ from leakage.runs.events import FrameEvent
 from leakage.runs.run_request import RunRequest
 from leakage.runs.store import Store
 from leakage.settings import AUTOGRAD, FORMULA, settings
-from leakage.spec.experiment import Experiment, Part
+from leakage.spec.experiment import Experiment, Part, Picture
 from leakage.spec.tasks import Ranks
 from leakage.workers import attack_job
 from leakage.workers.recorder import perform_in
@@ -18,11 +18,11 @@ from leakage.workers.recorder import perform_in
 ASKED = Experiment(attack=Part(id="inverting_gradients", fields={"steps": 12}), seed=5).resolve(CATALOG)
 
 
-def answer(folder: Path) -> tuple[bytes | None, str]:
+def answer(folder: Path, asked: Experiment = ASKED) -> tuple[bytes | None, str]:
     """The picture of the answer, and how gradients were differentiated."""
     folder.mkdir()
     store = Store(folder / "store.db")
-    run = perform_in(store, ASKED)
+    run = perform_in(store, asked)
     meta = store.meta(run.id)
     assert meta is not None
     assert run.result is not None
@@ -39,6 +39,20 @@ def test_a_run_is_repeated_bit_for_bit_and_says_its_way(way: str, home: Path, tm
     torch.set_num_threads(threads)
     assert first == second
     assert first[1] == way
+
+
+@pytest.mark.long
+def test_a_search_for_the_picture_that_a_server_isolates_is_by_autograd(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAKAGE_HOME", str(home))
+    monkeypatch.setenv("LEAKAGE_STEP", FORMULA)
+    threads = torch.get_num_threads()
+    pictures = tuple(Picture(id=name) for name in ("astronaut", "coffee", "rocket"))
+    fished = ASKED.model_copy(update={"server": Part(id="class_fishing", fields={"target": 2}), "pictures": pictures})
+    _, way = answer(tmp_path / "fished", fished.resolve(CATALOG))
+    torch.set_num_threads(threads)
+    assert way == AUTOGRAD
 
 
 @pytest.mark.long
