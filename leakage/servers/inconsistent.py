@@ -92,7 +92,7 @@ class Inconsistent(Server):
         def filled(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
             return _fill(x, -4, places, GREY), _fill(y, 0 if y.dim() == 1 else -2, places, 0)
 
-        def alone(send: Callable[[Tensor, Tensor], Params]) -> Callable[[Tensor, Tensor], Params]:
+        def sent_by_victim(send: Callable[[Tensor, Tensor], Params]) -> Callable[[Tensor, Tensor], Params]:
             """Return what one phone sends for a guess; a naive attacker imitates no phone whose network is dead."""
             if seen.knowledge.adaptive:
                 return lambda x, y: known(send(*filled(x, y)))
@@ -114,8 +114,8 @@ class Inconsistent(Server):
             received=replace(seen.received, weights=known(seen.received.weights), update=known(seen.received.update)),
             replay=replace(
                 replay,
-                single=alone(replay.single),
-                several=alone(replay.several),
+                single=sent_by_victim(replay.single),
+                several=sent_by_victim(replay.several),
                 to_gradient=lambda update: own_gradient(replay.to_gradient(update)),
                 simulator=Simulator(
                     lambda x, y, state: simulator.send(*filled(x, y), state),
