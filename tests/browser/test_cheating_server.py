@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 from brightness_bins import alone, narrow_edges
-from browser_waiting import press, wait_for
+from browser_waiting import choose_preset, wait_for
 from playwright.sync_api import Browser, Locator, Page, TimeoutError, expect
 from small_problems import CATALOG
 
@@ -28,11 +28,8 @@ def computed(chromium: Browser, site: str, name: str) -> tuple[Page, Locator]:
     """Choose a preset from the menu of the Lab, let both runs be computed, and return the page with the ended runs."""
     page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(f"{site}/?")
-    choice = page.get_by_role("button", name=preset_of(name).title)
-    press(page.get_by_role("button", name="More", exact=True), choice)
-    choice.click()
     live, recorded = page.get_by_role("button", name="Compute both live"), page.get_by_text("Recorded runs, played again.")
-    expect(recorded).to_be_visible(timeout=120_000)
+    choose_preset(page, preset_of(name).title, lambda timeout: expect(recorded).to_be_visible(timeout=timeout))
     runs, titles = page.locator(".gle-run"), preset_of(name).titles
     for number, title in enumerate(titles):  # the page is drawn to its end
         expect(runs.nth(number).get_by_role("heading", name=title)).to_be_visible(timeout=120_000)

@@ -1,10 +1,9 @@
 """The presets of the Lab: two in the row, the others in a menu that closes after a choice."""
 
-from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
-from browser_waiting import press, wait_for
-from playwright.sync_api import Browser, TimeoutError, expect
+from browser_waiting import choose_preset, wait_for
+from playwright.sync_api import Browser, expect
 
 from leakage.spec.prepared import prepared
 from leakage.ui.lab.presets import IN_LINE
@@ -21,12 +20,7 @@ def test_the_menu_of_presets_closes_when_one_is_chosen(site: str, chromium: Brow
     for preset in prepared().presets[IN_LINE : IN_LINE + 2]:  # the first while the page is still being drawn
         choice = page.get_by_role("button", name=preset.title, exact=False)
         expect(choice).to_have_count(0)
-        for _ in range(3):  # a busy machine may lose a press
-            press(menu, choice)
-            choice.click()
-            with suppress(TimeoutError):
-                wait_for(page, RUNS, arg=before)
-                break
+        choose_preset(page, preset.title, lambda timeout, before=before: wait_for(page, RUNS, arg=before, timeout=timeout))
         before = parse_qs(urlsplit(page.url).query)["run"][0]
         expect(choice).to_have_count(0)
         expect(menu).to_have_attribute("aria-expanded", "false")

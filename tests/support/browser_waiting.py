@@ -32,6 +32,18 @@ def press_run(page: Page) -> None:
     press_until(page.get_by_role("button", name="Run", exact=True), lambda timeout: page.wait_for_url(RUN_ADDRESS, timeout=timeout))
 
 
+def choose_preset(page: Page, title: str, wait: Callable[[float], None]) -> None:
+    """Choose a preset in the Lab's menu until `wait` succeeds within a number of milliseconds: a busy machine may lose a press."""
+    choice = page.get_by_role("button", name=title, exact=False)
+    for _ in range(3):
+        press(page.get_by_role("button", name="More", exact=True), choice)
+        choice.click()
+        with suppress(AssertionError, TimeoutError):
+            wait(60_000)
+            return
+    wait(60_000)
+
+
 def press_until(what: Locator, wait: Callable[[float], None]) -> None:
     """Press until `wait` succeeds within a number of milliseconds.
 
