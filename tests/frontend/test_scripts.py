@@ -13,7 +13,7 @@ from leakage.frontend.scripts import FOLDER, read, stub
 
 COMPONENTS = ("live/live.js", "picker/picker.js", "sent/sent.js", "sender/sender.js", "front/front.js", "reader/reader.js")
 COMPONENTS = (*COMPONENTS, PAGE, WORKER, ENTRY, "papers/papers.js")
-LARGEST_LESSON = 60_000  # bytes, compressed
+LARGEST_LESSON = 61_000  # bytes, compressed
 NAMED = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]""")  # any import, also one that closure() would overlook
 
 

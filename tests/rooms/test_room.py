@@ -170,7 +170,7 @@ def test_another_lesson_keeps_the_phones_and_forgets_what_they_said(room: Room) 
     room.show_run(3, 5, "run")
     before = room.state("student")
     next_lesson = Outline("08-clip", option_counts=(0, 4, 0), grids=(("", 0), ("", 0), ("g08", 6)))  # at the same beats
-    with pytest.raises(RoomError, match="no beat 4"):
+    with pytest.raises(RoomError, match="no part 4"):
         room.turn_to(next_lesson, 4)
     assert room.state("student") == before
     room.turn_to(next_lesson, 2)

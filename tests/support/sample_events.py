@@ -81,7 +81,7 @@ LAYER = {
 FINDING = {
     **{"title": "By direction", "attacker": "naive", "state": "answered", "why": "", "count": 1, "labels": [4], "proved": False},
     **{"distance": 0.01, "random_distance": 1.0, "agreement": 21.5, "planted": [19.0, 24.5], "planted_grey": 11.5},
-    **{"steps": 60, "seconds": 9.5},
+    **{"warnings": ["Turn its sign."], "steps": 60, "seconds": 9.5},
 }
 EXAMPLES: dict[str, dict[str, Any]] = {  # the name of a model -> what it is given
     "StateEvent": {"status": "queued", "message": "Waiting.", "position": 1, "wait": 2.5},

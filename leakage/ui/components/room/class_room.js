@@ -247,12 +247,6 @@ export class ClassRoom {
     return this.kept.local ? '' : (this.kept.addresses[0] ?? '');
   }
 
-  /** All that is known of the way to the server, as a text. */
-  get where() {
-    const { addresses, local } = this.kept;
-    return [local, ...addresses].join(' ');
-  }
-
   /** @param {string} address one of the server's: from now on the first */
   use(address) {
     this.kept.addresses = [address, ...this.kept.addresses.filter((other) => other !== address)];

@@ -98,9 +98,9 @@ export class RoomHost {
   /** Learn the addresses of the room again: the computer may be in another network now, such as a phone's hotspot. */
   async refresh() {
     const { room } = this;
-    const before = room?.where;
+    const before = room?.at;
     await room?.openAgain();
-    if (this.room === room && room?.where !== before && this.isShown) this.showRoom();
+    if (this.room === room && room?.at !== before && this.isShown) this.showRoom();
   }
 
   get isShown() {

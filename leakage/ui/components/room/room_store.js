@@ -51,8 +51,8 @@ export function keepRoom(kept) {
  * @returns {Kept}
  */
 export function withAddresses(kept, { addresses, local, command }) {
-  const chosen = addresses.filter((address) => address === kept.addresses[0]);
-  return { ...kept, addresses: [...new Set([...chosen, ...addresses])], local, command };
+  const rank = (/** @type {string} */ address) => (address === kept.addresses[0] ? 0 : 1);
+  return { ...kept, addresses: addresses.sort((one, other) => rank(one) - rank(other)), local, command };
 }
 
 /**
