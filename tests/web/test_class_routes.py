@@ -258,12 +258,12 @@ def test_a_phone_has_one_open_request(web: TestClient) -> None:
     assert room.live(slot=slot(2), cell=1).status_code == 200
 
 
-def test_a_full_queue_leads_to_the_recorded_answer(web: TestClient) -> None:
+def test_a_full_queue_leads_to_the_recorded_result(web: TestClient) -> None:
     room = Class(web, TRY)
     room.lead(act="students")
     answers = [room.live(slot=slot(number), cell=number) for number in range(31)]
     assert [answer.status_code for answer in answers] == [200] * 30 + [429]
-    assert "recorded answer" in answers[-1].text
+    assert "recorded result" in answers[-1].text
 
 
 # ---------------------------------------------------------------- nothing is kept

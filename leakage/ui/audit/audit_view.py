@@ -12,16 +12,13 @@ from leakage.runs.events import AuditEnd, FindingEvent
 from leakage.runs.service import service
 from leakage.runs.store import OPEN, Run
 from leakage.spec.audit_task import AuditTask
+from leakage.spec.words import ATTACKERS
 from leakage.ui.common import gone
 from leakage.ui.common.base_path import base
 from leakage.ui.common.markdown import escape
 from leakage.ui.training import under_way
 
 TILE = 144  # screen pixels of a reconstructed picture's side, about
-ATTACKERS = {
-    "naive": "Naive attacker: takes what arrived for a gradient",
-    "adaptive": "Adaptive attacker: imitates what you said of the client",
-}
 FIRST_SENTENCE = "The files are being read"
 FIRST_ATTACK = "The first attack is under way"
 
@@ -108,7 +105,7 @@ def describe(run: Run, finding: FindingEvent) -> dict[str, Any]:
     }
     return {
         "title": finding.title,
-        "attacker": ATTACKERS.get(finding.attacker, finding.attacker),
+        "attacker": f"{ATTACKERS[finding.attacker]} attacker" if finding.attacker else "",
         "mark": mark(finding),
         "picture": picture if finding.picture else None,
         "facts": [fact for fact in facts if fact],
