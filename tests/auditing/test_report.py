@@ -15,7 +15,7 @@ from torch import nn
 
 import leakage
 from leakage.auditing import Audit, saving
-from leakage.auditing.report import DPIA
+from leakage.auditing.report import DPIA, answers
 from leakage.auditing.saving import PRIVATE, PUBLIC, RECORD
 from leakage.models.mlp import MLP
 from leakage.spec.conclusion import LEAK
@@ -160,3 +160,12 @@ def test_without_jinja_the_sentence_names_what_to_install(audit: Audit, tmp_path
     with pytest.raises(ValueError, match=r"pip install \"gradient-leakage-explorer\[app\]\""):
         audit.save(tmp_path / "report")
     assert not (tmp_path / "report").exists()
+
+
+def test_the_summary_says_how_many_of_the_pictures_were_attacked_and_the_mean_of_the_best() -> None:
+    data = (smooth(5, 3, 16), torch.tensor([1, 3, 0, 2, 4]))
+    audit = leakage.audit(mlp(), data, minutes=20, batch_sizes=(1,), attacks=["linear_layer"], protections=False)
+    said = dict(answers(audit))
+    assert said["Which pictures were attacked"] == f"3 of these. {audit.sample.origin}"
+    best = audit.findings[0]
+    assert f"{sum(best.psnr) / len(best.psnr):.1f} dB on average, where a grey picture has {best.grey:.1f} dB" in said["By which attack"]
