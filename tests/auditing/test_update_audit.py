@@ -342,11 +342,22 @@ def test_what_speaks_against_the_card_is_said() -> None:
     assert str(against) == "A, naive: leaves 0.9 of the update unexplained (random pictures: 1). Turn its sign."
 
 
+class Angles(nn.Module):
+    """A head whose labels cannot be read: only the direction of its input counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prototypes = nn.Parameter(torch.randn(5, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 9 * nn.functional.normalize(x, dim=1) @ nn.functional.normalize(self.prototypes, dim=1).T
+
+
 @pytest.mark.parametrize("labelled", [False, True], ids=["labels read", "labels of the card"])
 def test_planted_pictures_score_as_in_an_attack_on_them(labelled: bool, tmp_path: Path) -> None:
     from leakage.auditing.protection_effects import planted
 
-    model = network()
+    model = nn.Sequential(network(), Angles()) if labelled else network()
     folder = recorded(tmp_path, state(model), state(trained(model, smooth(1), LABELS[:1], steps=1)), rate=0.1, steps=1, pictures=1)
     client = client_in(folder, model)
     assumed = card_clients(client)[0]

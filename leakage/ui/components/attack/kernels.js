@@ -140,7 +140,7 @@ export class Kernels {
    * @param {Grid} to
    * @param {Numbers} source
    * @param {Grid} from
-   * @param {[planes: number, rows: number, columns: number]} shape of what is copied
+   * @param {[planes: number, rows: number, columns: number]} shape of the block that is copied
    */
   copyRows(out, [outFirst, outPlane, outRow, outColumn], source, [first, plane, row, column], [planes, rows, columns]) {
     for (let p = 0; p < planes; p++)

@@ -1,4 +1,4 @@
-// Draws the choices of a class below a grid of what-ifs: a dot for each phone, and the cell that the teacher computes live.
+// Below a grid of what-ifs: a plot in which each phone of the class is a dot, and the live run of the cell that the teacher computes.
 import { element } from '../dom.js';
 import { button } from '../reader/dots.js';
 import { ClassPlot } from './class_plot.js';
