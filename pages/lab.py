@@ -35,7 +35,8 @@ def settings(known: Catalog) -> Experiment | None:
         defense = forms.choose(known, "defense", "What the phone does before sending")
         defenses = (defense,) if defense else ()
     with forms.card(4, "The attacker and what it knows"):
-        behavior = ClientBehavior.of(known, setting.protocol, setting.aggregation, len(pictures), batch_norm=setting.batch_norm)
+        asked = setting.protocol, setting.aggregation, setting.server
+        behavior = ClientBehavior.of(known, *asked, len(pictures), batch_norm=setting.batch_norm)
         attack, assume = choose_attacker(known, setting.model, behavior, defenses)
     if not pictures:
         return None

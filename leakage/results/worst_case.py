@@ -107,12 +107,13 @@ def are_strongest_attacks(experiments: Sequence[Experiment], known: Catalog) -> 
 def attackers(asked: Experiment, known: Catalog) -> list[str]:
     """Return the attackers of a scenario by name: IMITATE (the default adaptive strategy), the other adaptive strategies, and NAIVE.
 
-    NAIVE is left out where the naive attacker would do the same as IMITATE.
+    NAIVE is left out where the naive attacker would do the same as IMITATE with an honest server. If the server changes the model, the
+    attack that reads these changes is the strongest, and both attackers read them in the same way.
     """
     entries = [known.defenses.get(part.id) for part in asked.defenses]
     knowing = [IMITATE, *dict.fromkeys(name for entry in entries for name in list(entry.strategies)[1:])]
-    bare = asked.model_copy(update={"defenses": ()})
-    return knowing if coincide(bare, known) and all(entry.default_strategy.idle for entry in entries) else [*knowing, NAIVE]
+    honest = asked.model_copy(update={"defenses": (), "server": None})
+    return knowing if coincide(honest, known) and all(entry.default_strategy.idle for entry in entries) else [*knowing, NAIVE]
 
 
 def averaging(known: Catalog) -> set[str]:

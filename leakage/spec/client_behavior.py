@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakage.spec.catalog import Catalog, DefenseEntry, ProtocolEntry
+from leakage.spec.catalog import AttackEntry, Catalog, DefenseEntry, ProtocolEntry, ServerEntry
 from leakage.spec.declarations import Travels
 from leakage.spec.experiment import Experiment, Part, clients_of
 from leakage.spec.local_steps import count_local_steps
@@ -31,9 +31,13 @@ class ClientBehavior:
     """What reaches the attacker beside the sum, in words. Empty: nothing."""
     receiver: str = Travels.receiver
     """Where the sum arrives, in words."""
+    server: ServerEntry | None = None
+    """The server that changes the model before it hands it out. None: no server does."""
 
     @staticmethod
-    def of(known: Catalog, protocol: Part, aggregation: Part | None, pictures: int, *, batch_norm: str) -> "ClientBehavior":
+    def of(
+        known: Catalog, protocol: Part, aggregation: Part | None, server: Part | None, pictures: int, *, batch_norm: str
+    ) -> "ClientBehavior":
         """Return the behavior of clients that have `pictures` pictures together."""
         entry = known.protocols.get(protocol.id)
         fields = {field.name: protocol.fields.get(field.name, field.default) for field in entry.fields}
@@ -44,13 +48,16 @@ class ClientBehavior:
         sums = summing.travels if summing else Travels()
         each = max(1, -(-pictures // clients))
         steps = count_local_steps(fields, each)
-        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, sums.beside_sum(filled, clients), sums.receiver)
+        changing = known.servers.find(server.id) if server else None
+        beside = sums.beside_sum(filled, clients)
+        return ClientBehavior(entry, fields, steps, clients, each, batch_norm, apart, beside, sums.receiver, changing)
 
     @staticmethod
     def in_experiment(experiment: Experiment, known: Catalog) -> "ClientBehavior":
         """Return the behavior of the clients of an experiment."""
         pictures, batch_norm = len(experiment.pictures), experiment.batch_norm
-        return ClientBehavior.of(known, experiment.protocol, experiment.aggregation, pictures, batch_norm=batch_norm)
+        protocol, aggregation, server = experiment.protocol, experiment.aggregation, experiment.server
+        return ClientBehavior.of(known, protocol, aggregation, server, pictures, batch_norm=batch_norm)
 
     @property
     def name(self) -> str:
@@ -67,13 +74,21 @@ class ClientBehavior:
         """Whether each of several clients uses its own BatchNorm statistics, so that the sum is not the gradient of one batch."""
         return self.clients > 1 and self.batch_norm == "batch"
 
-    def coincide(self, protections: Sequence[DefenseEntry | Part]) -> bool:
+    @property
+    def own_models(self) -> bool:
+        """Whether each of several clients received a model of its own, so that the sum is the gradient of none of these models."""
+        return self.clients > 1 and self.server is not None and self.server.own_maps
+
+    def coincide(self, protections: Sequence[DefenseEntry | Part], attack: AttackEntry | Part) -> bool:
         """Return whether the naive and the adaptive attacker do the same.
 
         They do if what arrives, divided by the number of clients, is the gradient itself. All clients have the same number of pictures, so
-        the mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client.
+        the mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client, or each client has a
+        model of its own. An attack that reads such models needs no gradient of one batch.
         """
-        return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums
+        reads = self.server is not None and attack.id in self.server.reading
+        one_model = reads or not self.own_models
+        return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums and one_model
 
     @property
     def local_steps(self) -> str:

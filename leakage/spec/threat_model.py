@@ -19,7 +19,7 @@ def coincide(experiment: Experiment, known: Catalog) -> bool:
     """Return whether the naive and the adaptive attacker of this experiment do the same; False if its protocol no longer exists."""
     if known.protocols.find(experiment.protocol.id) is None:
         return False
-    return ClientBehavior.in_experiment(experiment, known).coincide(experiment.defenses)
+    return ClientBehavior.in_experiment(experiment, known).coincide(experiment.defenses, experiment.attack)
 
 
 def meaning(
@@ -45,11 +45,12 @@ def meaning(
     answers = answers and [describe_answer(attack, entry, answer) for entry, answer in zip(protections, answers, strict=True)]
     if attack.in_place_of_steps and behavior.steps not in (None, 1):
         return f"{attacker}: {describe_without_steps(attack, behavior.clients, protections, answers)}"
-    return f"{attacker}: {_naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, answers)}"
+    does = _naive(behavior, protections, attack, fields) if answers is None else _adaptive(behavior, protections, attack, answers)
+    return f"{attacker}: {does}"
 
 
-def _adaptive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], answers: Sequence[str]) -> str:
-    same = behavior.coincide(protections)
+def _adaptive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack: AttackEntry, answers: Sequence[str]) -> str:
+    same = behavior.coincide(protections, attack)
     if same and behavior.clients == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
     each = " of each phone" if behavior.clients > 1 else ""
@@ -67,9 +68,11 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
     unknown = "".join(f" It does not know of {entry.short}." for entry in protections)
     if behavior.plain:
         what = "the sum, divided by the number of phones," if behavior.clients > 1 else "what arrives"
-        right = ", and here it is one: an adaptive attacker would do the same" if behavior.coincide(protections) else ""
-        wrong = ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
-        return f"it takes {what} for a plain gradient{right or wrong}.{unknown}"
+        same = behavior.coincide(protections, attack)
+        if same and behavior.own_models:
+            return "it reads in the sum what the server built into the model of each phone: an adaptive attacker would do the same."
+        how = ", and here it is one: an adaptive attacker would do the same" if same else _overlooked(behavior)
+        return f"it takes {what} for a plain gradient{how}.{unknown}"
     if imitates_naively(attack):
         mistakes = [words for name, words in attack.mistakes.items() if not fields.get(name)]
         how = f"but {' and '.join(mistakes)}" if mistakes else "both mistakes repaired"
@@ -80,6 +83,13 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
     steps = [f"the {behavior.steps} local steps"] if behavior.steps not in (None, 1) and travels.imitated else []
     overlooked = " and ".join([*steps, *([travels.overlooked] if travels.overlooked else [])]) or f"what {behavior.name} does"
     return f"it takes what arrives, rescaled, for one plain gradient, and knows nothing of {overlooked}.{unknown}"
+
+
+def _overlooked(behavior: ClientBehavior) -> str:
+    """Say why the sum of several phones is not the gradient of one batch; nothing if it is, or if there is no sum."""
+    if behavior.own_models:
+        return ", though each phone received a model of its own"
+    return ", though each phone's BatchNorm used statistics of its own" if behavior.mixed else ""
 
 
 def imitates_naively(attack: AttackEntry) -> bool:

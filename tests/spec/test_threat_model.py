@@ -29,6 +29,7 @@ ASKED = {
     "a sum of gradients with stored statistics": (SUM.model_copy(update={"model": NORMED}), True),
     "a sum in a later round": (SUM.model_copy(update={"rounds": 3, "attacked_round": 3}), True),
     "a sum of gradients, each with statistics of its own": (SUM.model_copy(update={"model": NORMED, "batch_norm": "batch"}), False),
+    "a sum of gradients, each of a model of its own": (SUM.model_copy(update={"server": Part(id="loki", fields={"bins": 8})}), False),
     "a protection": (Experiment(model=TINY, defenses=(Part(id="pruning"),)), False),
     "local steps": (Experiment(model=TINY, protocol=Part(id="fedavg", fields={"epochs": 3, "rate": 0.1})), False),
 }
@@ -96,6 +97,22 @@ def test_of_a_sum_with_statistics_of_each_phone_the_naive_attacker_is_told_to_be
         "Naive: it takes the sum, divided by the number of phones, for a plain gradient, "
         "though each phone's BatchNorm used statistics of its own."
     ]
+
+
+def test_of_a_sum_of_models_the_naive_attacker_is_told_to_be_wrong_unless_it_reads_what_was_built_in() -> None:
+    naive, _ = both(ASKED["a sum of gradients, each of a model of its own"][0])
+    reads = naive.model_copy(update={"attack": Part(id="bins")})
+    wrong, right = (
+        next(value for _, what, value in assumptions(one.resolve(CATALOG), CATALOG, None, {}) if what == "Naive or adaptive")
+        for one in (naive, reads)
+    )
+    assert wrong == (
+        "Naive: it takes the sum, divided by the number of phones, for a plain gradient, though each phone received a model of its own."
+    )
+    assert right == (
+        "Naive: it reads in the sum what the server built into the model of each phone: an adaptive attacker would do the same."
+    )
+    assert (coincide(naive, CATALOG), coincide(reads, CATALOG)) == (False, True)
 
 
 def test_of_a_protocol_that_is_gone_nothing_is_claimed() -> None:

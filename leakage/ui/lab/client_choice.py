@@ -85,7 +85,7 @@ def choose_setting(
         refuse,
     )
     draw_model(setting)
-    sent.show(ClientBehavior.of(known, protocol, aggregation, pictures, batch_norm=statistics))
+    sent.show(ClientBehavior.of(known, protocol, aggregation, server, pictures, batch_norm=statistics))
     return setting
 
 
