@@ -11,16 +11,13 @@ from leakage.auditing.update_audit import audit_update
 from leakage.auditing.update_finding import UpdateFinding
 from leakage.data.images import sheet
 from leakage.results.audit_words import ANSWERED, FAILED, conclude
+from leakage.runs.event_parts import FindingFacts
 from leakage.runs.events import AuditEnd, FindingEvent, StatementEvent
 from leakage.runs.store import Run, Store
 from leakage.settings import settings
 from leakage.spec.audit_task import AuditTask
 from leakage.workers.adapter import untrained
 
-FACTS = (
-    *("title", "attacker", "state", "why", "labels", "distance", "random_distance", "agreement", "planted", "planted_grey", "proved"),
-    "warnings",
-)
 GONE = "The files of this update are not on the machine that computes the audit. Choose them again."
 NO_WEIGHTS = "The weights that the client received are missing (before.npz): attacks compute with them. Add them to the files."
 SHOWN = 64  # pictures of one finding that are stored
@@ -68,9 +65,9 @@ def perform(store: Store, run: Run, should_stop: Callable[[], bool]) -> AuditEnd
 
 def finding_event(found: UpdateFinding) -> FindingEvent:
     """Return what an attack found as an event, without its pictures."""
-    facts: dict[str, Any] = {name: getattr(found, name) for name in FACTS}
+    facts: dict[str, Any] = {name: getattr(found, name) for name in FindingFacts.model_fields.keys() - {"count", "seconds"}}
     count = 0 if found.pictures is None else len(found.pictures)
-    return FindingEvent(**facts, count=count, steps=found.steps, seconds=round(found.seconds, 1))
+    return FindingEvent(**facts, count=count, seconds=round(found.seconds, 1))
 
 
 def picture_sheet(pictures: Tensor) -> bytes:

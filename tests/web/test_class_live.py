@@ -1,7 +1,6 @@
 """What phones are told while the teacher's live run is computed."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,14 +20,6 @@ from leakage.web.routes import Routes
 from leakage.web.stream import Stream
 
 LESSON, QUESTION, TRY = "07-noise", 3, 5  # beats of this lesson
-
-
-@pytest.fixture
-def store(tmp_path: Path, written: Path) -> Iterator[Store]:
-    (tmp_path / "catalog.json").write_bytes(written.read_bytes())
-    store = Store(tmp_path / "store.db")
-    yield store
-    store.close()
 
 
 @pytest.fixture

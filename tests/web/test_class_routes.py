@@ -27,14 +27,6 @@ QUESTION, TRY = 3, 5  # beats of this lesson
 
 
 @pytest.fixture
-def store(tmp_path: Path, written: Path) -> Iterator[Store]:
-    (tmp_path / "catalog.json").write_bytes(written.read_bytes())
-    store = Store(tmp_path / "store.db")
-    yield store
-    store.close()
-
-
-@pytest.fixture
 def classes(store: Store, tmp_path: Path, prefix: str) -> ClassRoutes:
     service = Service(store, Settings(home=tmp_path, slots=2, store_mb=4096, memory_mb=0))
     stream = Stream(service, store)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,15 +25,7 @@ NOISE = sheet(np.random.default_rng(0).integers(0, 256, (1, 32, 32, 3), dtype=np
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "store.db")
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def web(tmp_path: Path, store: Store, written: Path, prefix: str) -> TestClient:
-    (tmp_path / "catalog.json").write_bytes(written.read_bytes())
+def web(tmp_path: Path, store: Store, prefix: str) -> TestClient:
     service = Service(store, Settings(home=tmp_path, slots=1, store_mb=4096, memory_mb=0))
     return TestClient(Starlette(routes=Routes(service, store, Stream(service, store)).below(prefix)), base_url=f"http://here{prefix}")
 
