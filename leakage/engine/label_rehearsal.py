@@ -11,6 +11,7 @@ Derived here; regression from simulations as in Beaumont et al. 2002 (approximat
 
 import math
 from dataclasses import replace
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -31,6 +32,7 @@ DECIDED = 0.999  # expected fraction of right labels at which no more rehearsals
 NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # standard deviations that may explain contradictions, in root mean squares of the entries
 NEARLY = 1.5  # a noise explains readings nearly as well as the best noise within this factor of contradiction
 AT_ONCE = 2**25  # largest size of single pictures' gradients that are kept, in numbers
+_READ: WeakKeyDictionary[Observation, Tensor | None] = WeakKeyDictionary()  # what `rehearsed` has returned
 
 
 class RehearsalSetup:
@@ -189,8 +191,15 @@ def rehearsed(seen: Observation) -> Tensor | None:
 
     A rehearsal is a simulated client with labels that the attacker drew. An adaptive attacker's rehearsals imitate the protection. It uses
     naive rehearsals instead if the update contradicts all rehearsals with the protection, and naive rehearsals less. The result is None if
-    a number of the update or of the model is not finite.
+    a number of the update or of the model is not finite. It takes seconds, and is computed once for an observation, whatever attacks it.
     """
+    if seen not in _READ:
+        _READ[seen] = _likelier(seen)
+    return _READ[seen]
+
+
+def _likelier(seen: Observation) -> Tensor | None:
+    """Return the probabilities of `rehearsed` by the rehearsals that the update contradicts less."""
     reading = _rehearsed(seen)
     if reading and seen.replay.rehearse and reading[1].most > 1:
         naive = _rehearsed(replace(seen, replay=replace(seen.replay, rehearse=None)))

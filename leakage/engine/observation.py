@@ -200,9 +200,11 @@ class Replay:
     client_weights: Callable[[], Params] = dict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Observation:
     """Everything that an attack may use: the model and five groups. No tensor of the truth is reachable unless the experiment grants it.
+
+    Two observations are equal if they are the same object.
 
     Args:
         model: the architecture, in eval mode (BatchNorm as the experiment says); its parameters are `received.weights`

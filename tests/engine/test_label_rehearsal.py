@@ -19,6 +19,7 @@ from leakage.engine.label_disturbance import Disturbance, intact
 from leakage.engine.label_evidence import ORDINAL, CountFit, fit, misfit
 from leakage.engine.label_probes import Head, predict
 from leakage.engine.label_readings import Rehearsed, likeness, mean_feature, overconfidence, read_counts
+from leakage.engine.label_rehearsal import rehearsed
 from leakage.engine.labels import RULE_TITLES, recover
 from leakage.engine.loading import load
 from leakage.engine.observe import observe as watch
@@ -217,6 +218,17 @@ def test_noise_lowers_the_certainty_to_what_is_right(adaptive: bool) -> None:
         assert sum(said) / 8 == pytest.approx(sum(right) / 8, abs=0.2)
     else:  # the gradient might have been shortened before noise was added, so it warrants less
         assert 0.34 < sum(said) / 8 < sum(right) / 8
+
+
+def test_several_attacks_on_one_observation_share_its_rehearsals() -> None:
+    (seen, _), (other, _) = (protected(Part(id="gaussian_noise"), seed, model=Part(id="lenet")) for seed in (0, 1))
+    first = rehearsed(seen)
+    assert first is not None
+    assert rehearsed(seen) is first
+    again = rehearsed(replace(seen))  # equal, but another observation
+    assert again is not first
+    assert torch.equal(torch.as_tensor(again), first)
+    assert not torch.equal(torch.as_tensor(rehearsed(other)), first)
 
 
 def test_a_layer_that_was_withheld_leaves_no_more_than_a_guess() -> None:
