@@ -31,11 +31,13 @@ class Outcome:
     @cached_property
     def conclusion(self) -> Conclusion:
         """The worst verdict of every picture that was in an attacked update."""
-        worst: dict[int, str] = {}
-        for finding in self.findings:
-            for picture, word in zip(finding.pictures, finding.each, strict=False):
-                worst[picture] = min(worst.get(picture, word), word, key=ORDER.index)
-        return Conclusion(people=count_worst(worst.values()))
+        return _conclusion(self.findings)
+
+    @property
+    def by_size(self) -> dict[int, Conclusion]:
+        """The number of pictures in an update -> the conclusion from such updates; sizes without an answer are left out."""
+        sizes = sorted({len(finding.pictures) for finding in self.tried})
+        return {size: _conclusion(finding for finding in self.findings if len(finding.pictures) == size) for size in sizes}
 
     @property
     def word(self) -> str:
@@ -70,11 +72,15 @@ class Outcome:
     @property
     def untried(self) -> tuple[str, ...]:
         """Sentences on the attacks that were not tried, do not apply here, or failed, each with its reason."""
-        groups: dict[tuple[str, str, str], list[int]] = {}
+        groups: dict[tuple[str, str, str], list[Finding]] = {}
         for finding in self.findings:
             if finding.word in (INAPPLICABLE, UNTRIED, FAILED, CUT_SHORT, REFUSED):
-                groups.setdefault((finding.title, finding.word, finding.why), []).append(len(finding.pictures))
-        return tuple(f"{title}, {_updates(sizes)}: {word}. {why}".rstrip() for (title, word, why), sizes in groups.items())
+                reason = "" if finding.word == UNTRIED else finding.why  # of an attack without time, one of its times is enough
+                groups.setdefault((finding.title, finding.word, reason), []).append(finding)
+        return tuple(
+            f"{title}, {_updates([len(finding.pictures) for finding in alike])}: {word}. {alike[0].why}".rstrip()
+            for (title, word, _), alike in groups.items()
+        )
 
     def __str__(self) -> str:
         lines = [self.headline, self.decision, "", self.card.client, self.sample.origin, *self.notices, ""]
@@ -84,6 +90,14 @@ class Outcome:
 
     def __repr__(self) -> str:
         return f"Audit({self.word}: {len(self.tried)} of {len(self.findings)} attempts came to an answer, {self.seconds:.0f} s)"
+
+
+def _conclusion(findings: Iterable[Finding]) -> Conclusion:
+    worst: dict[int, str] = {}
+    for finding in findings:
+        for picture, word in zip(finding.pictures, finding.each, strict=False):
+            worst[picture] = min(worst.get(picture, word), word, key=ORDER.index)
+    return Conclusion(people=count_worst(worst.values()))
 
 
 def sorted_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -16,7 +16,7 @@ from leakage.auditing.scenes import PreparedClient
 from leakage.engine.federation import ThreatModel
 from leakage.engine.loading import PACKAGE
 from leakage.engine.plugin import Plugin, described
-from leakage.spec.words import BATCH_NORM, counted
+from leakage.spec.words import BATCH_NORM, counted, format_value
 
 FOLLOWS = "it follows the protocol, and tries to learn what it can from the updates"
 CHEATS = "it changes the model before it hands the model out"
@@ -146,5 +146,12 @@ def hash_of(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
+def with_fields(plugin: Plugin) -> str:
+    """Return the name of a plug-in with its fields, as "Gaussian noise (scale 0.001)"."""
+    fields = {name: value for name, value in as_json(plugin).items() if name != "id"}
+    values = ", ".join(f"{name.replace('_', ' ')} {format_value(value)}" for name, value in fields.items())
+    return (plugin.short or plugin.title) + (f" ({values})" if values else "")
+
+
 def _named(plugins: Iterable[Plugin]) -> str:
-    return ", ".join(plugin.short or plugin.title for plugin in plugins)
+    return ", ".join(map(with_fields, plugins))

@@ -6,7 +6,6 @@ from torch import Tensor
 from leakage.api.reading import UpdateReading
 from leakage.engine.core import Observation
 from leakage.engine.logit_layer import last_layer
-from leakage.spec.words import counted
 
 VANISHED = 1e-6  # length of an update as a fraction of the length of its weights, below which rounding hides what it says
 FADED = (
@@ -59,7 +58,7 @@ def labels_sentence(read: UpdateReading, true: list[int]) -> str:
         return f"Labels: not read from the update. {read.rule}"
     right = sum(min(read.labels.count(label), true.count(label)) for label in set(true))
     wrong = f", {len(read.labels) - right} wrong" if len(read.labels) > right else ""
-    return f"Labels: {right} of {counted(len(true), 'label')} read right from the update{wrong} ({read.rule})."
+    return f"Labels (the classes of the pictures): {right} of {len(true)} read right from the update{wrong}, by this rule: {read.rule}."
 
 
 def _length(tensors: dict[str, Tensor]) -> float:

@@ -15,13 +15,13 @@ from leakage.api.outcome import Result
 from leakage.api.plugins import plugin
 from leakage.auditing.audit_arguments import AuditArguments
 from leakage.auditing.audit_attackers import AuditAttacker, attackers_of
-from leakage.auditing.card import as_json
+from leakage.auditing.card import with_fields
 from leakage.auditing.finding import Finding
 from leakage.auditing.scenes import Scenes
 from leakage.data.images import gallery, read
 from leakage.engine.core import Defense
 from leakage.evaluation.pools import tensor
-from leakage.spec.words import INAPPLICABLE, format_value
+from leakage.spec.words import INAPPLICABLE
 
 SAME = ("defenses", "protocol", "aggregation", "server", "normalization", "batch_norm", "loss", "seed")  # arguments of the audit that stay
 SIDE = 256  # pixels at which the planted picture is read, before it is resized
@@ -95,19 +95,13 @@ def effects(arguments: AuditArguments, best: Finding, scenes: Scenes, until: flo
         batch = (x, F.one_hot(y, client.num_classes).to(x) if several else y)
         results = [(_attacked(changed, best, batch, attacker), attacker.title) for attacker in attackers]
         known = [(result, title) for result, title in results if result and result.scores]
-        name = ", ".join(map(protection_title, added)) or "the client as it is"
+        name = ", ".join(map(with_fields, added)) or "the client as it is"
         if not known:
             yield ProtectionEffect(name, "", INAPPLICABLE, None, None)
             continue
         result, title = max(known, key=lambda pair: pair[0].scores["psnr"])
         assert result.verdict
         yield ProtectionEffect(name, title, result.verdict["word"], result.scores["psnr"], result.baselines["grey"]["psnr"])
-
-
-def protection_title(defense: Defense) -> str:
-    """Return the name of a protection with its fields."""
-    fields = {name: value for name, value in as_json(defense).items() if name != "id"}
-    return f"{defense.short or defense.title} ({', '.join(f'{name} {format_value(value)}' for name, value in fields.items())})"
 
 
 def _attacked(arguments: AuditArguments, best: Finding, batch: tuple[Tensor, Tensor], attacker: AuditAttacker) -> Result | None:

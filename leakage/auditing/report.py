@@ -29,7 +29,11 @@ LEGEND = (
     ),
     (PARTLY, "Shapes and colours are shown. Somebody who knows the picture may recognize it."),
     (NOT_SHOWN, "This attack, with this effort, showed nothing that luck does not explain. Another attack may show more."),
-    (INAPPLICABLE, "The attack cannot work on this model, or on this number of pictures. It was not tried, so it says nothing."),
+    (
+        INAPPLICABLE,
+        "The attack cannot work on such a model or update, for the reason given below. It was not tried, so it says nothing.",
+    ),
+    ("adaptive, naive", "An adaptive attacker knows how the client trains and protects its update. A naive attacker does not."),
     (
         "dB (PSNR)",
         "How near a guess is to its picture: more is nearer, 100 is an exact copy. A grey picture is a guess without knowledge.",
@@ -38,7 +42,8 @@ LEGEND = (
 )
 REPEAT_COMMAND = "gradient-leakage audit audit.json --out repeated"
 REPEAT_CALL = 'leakage.audit(model, data, ..., repeat="audit.json")  # with the arguments of the first call'
-PRIVATE = "This report contains private pictures. The edition without pictures is for passing on."
+PRIVATE = "This edition contains private pictures. Keep it to yourself; the edition without pictures, audit.html, is for passing on."
+PUBLIC = "This edition has no pictures and no names of files, and is for passing on. The edition with pictures and audit.json are not."
 LIMITS = (
     UNPUBLISHED,
     "Servers that leave clients out of a sum, or watch many rounds; and, unless “What was audited” says so, servers that change the model. "
@@ -84,7 +89,8 @@ def report_page(audit: Outcome, *, pictures: bool, dpia: bool) -> str:
     return render(
         "auditing/report.html.jinja",
         style=Markup(STYLE.read_text()),  # our own file
-        private=PRIVATE if pictures else "",
+        private=pictures,
+        edition=PRIVATE if pictures else PUBLIC,
         audit=audit,
         answers=answers(audit),
         card=audit.card.rows,
@@ -92,7 +98,7 @@ def report_page(audit: Outcome, *, pictures: bool, dpia: bool) -> str:
         sizes=[counted(size, "picture") for size in sizes],
         lines=_lines(audit, sizes),
         named=any(finding.attacker for finding in audit.findings),
-        effect_attack=attack.title_with_attacker if (attack := fastest(audit.findings)) else "",
+        effect_attack=attack.title if (attack := fastest(audit.findings)) else "",
         repeat=REPEAT_COMMAND if "model" in audit.settings else REPEAT_CALL,
         best_shown=_best_shown(audit, pictures=pictures),
         legend=LEGEND,
@@ -110,15 +116,23 @@ def answers(audit: Outcome) -> list[tuple[str, str]]:
     by = f"{best.title_with_attacker}, from an update of {counted(len(best.pictures), 'picture')}" if best and shown else "No attack"
     compared = ""
     if best and best.psnr and best.grey is not None:
-        compared = f"; {sum(best.psnr) / len(best.psnr):.1f} dB on average, where a grey picture has {best.grey:.1f} dB"
+        mean = "" if len(best.psnr) == 1 else " on average"
+        compared = f"; {sum(best.psnr) / len(best.psnr):.1f} dB{mean}, where a grey picture has {best.grey:.1f} dB"
     return [
         ("What was seen", audit.conclusion.seen if shown else nothing),
+        ("By the size of the update", _by_size(audit)),
         ("Which pictures were attacked", _attacked(audit)),
         ("By whom", "The people running the server: they have the update, and the model that the client received."),
         ("By which attack", f"{by}{compared}."),
         ("At what effort", f"{_efforts(audit)} It took {_duration(audit.seconds)} on one machine."),
         ("To decide", audit.decision),
     ]
+
+
+def _by_size(audit: Outcome) -> str:
+    """Say what was seen in updates of each number of pictures; nothing if all updates have the same number."""
+    seen = {size: conclusion.seen for size, conclusion in audit.by_size.items()}
+    return " ".join(f"{counted(size, 'picture')} in the update: {words.lower()}" for size, words in seen.items()) if len(seen) > 1 else ""
 
 
 def _attacked(audit: Outcome) -> str:

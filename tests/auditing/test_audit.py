@@ -97,7 +97,7 @@ def test_a_network_whose_first_layer_is_linear_leaks_by_its_bias() -> None:
     searching = [searches(load("attack", one.attack)()) for one in told]
     assert searching == sorted(searching)  # closed forms come first
     assert any(one.steps for one in told)
-    assert "Labels: 1 of 1 label read right" in audit.notices[-1]
+    assert "Labels (the classes of the pictures): 1 of 1 read right" in audit.notices[-1]
 
 
 def test_what_too_few_pictures_cannot_show_is_said_and_a_range_is_a_list() -> None:
@@ -205,8 +205,9 @@ def test_attacks_that_do_not_apply_are_named_with_their_reasons_and_count_as_unt
 
 
 def test_without_time_nothing_is_tried_and_nothing_is_known() -> None:
-    audit = leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), minutes=1e-6)
+    audit = leakage.audit(mlp(), (smooth(3, 3, 8), torch.tensor([1, 0, 2])), minutes=1e-6, batch_sizes=(1,))
     assert {one.word for one in audit.findings} == {UNTRIED}
+    assert len(audit.findings) > len(audit.untried) == len({one.title for one in audit.findings})  # one sentence for each attack
     assert (audit.word, audit.headline, audit.decision) == (UNKNOWN, "No attack came to an answer, so nothing is known.", "")
 
 

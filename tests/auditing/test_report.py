@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def decoded(page: str) -> list[bytes]:
 def test_the_page_with_pictures_is_its_owners_alone_and_says_so(folder: Path) -> None:
     page = (folder / PRIVATE).read_text()
     assert stat.S_IMODE((folder / PRIVATE).stat().st_mode) == 0o600
-    assert "This report contains private pictures." in page
+    assert "This edition contains private pictures." in page
     assert {pixels_of(X[0]), pixels_of(X[1])} <= set(decoded(page))
 
 
@@ -69,6 +70,7 @@ def test_the_files_without_pictures_hold_none(audit: Audit, folder: Path) -> Non
     guesses = [finding.reconstruction for finding in audit.findings if finding.reconstruction is not None]
     assert guesses
     pictures = [*X, *(picture for guess in guesses for picture in guess)]
+    assert "This edition has no pictures and no names of files, and is for passing on." in (folder / PUBLIC).read_text()
     for name in (PUBLIC, RECORD):
         content = (folder / name).read_bytes()
         assert b"<img" not in content
@@ -162,10 +164,16 @@ def test_without_jinja_the_sentence_names_what_to_install(audit: Audit, tmp_path
     assert not (tmp_path / "report").exists()
 
 
-def test_the_summary_says_how_many_of_the_pictures_were_attacked_and_the_mean_of_the_best() -> None:
+def test_the_summary_says_which_pictures_were_attacked_what_was_seen_in_updates_of_each_size_and_what_the_best_reached() -> None:
     data = (smooth(5, 3, 16), torch.tensor([1, 3, 0, 2, 4]))
-    audit = leakage.audit(mlp(), data, minutes=20, batch_sizes=(1,), attacks=["linear_layer"], protections=False)
+    audit = leakage.audit(mlp(), data, minutes=20, batch_sizes=(1, 2), attacks=["linear_layer"], protections=False)
     said = dict(answers(audit))
     assert said["Which pictures were attacked"] == f"3 of these. {audit.sample.origin}"
     best = audit.findings[0]
-    assert f"{sum(best.psnr) / len(best.psnr):.1f} dB on average, where a grey picture has {best.grey:.1f} dB" in said["By which attack"]
+    assert f"; {best.psnr[0]:.1f} dB, where a grey picture has {best.grey:.1f} dB" in said["By which attack"]
+    (pair,) = (finding for finding in audit.findings if len(finding.pictures) == 2)
+    shown = f"{pair.each.count('recognizable')} recognizable" if "recognizable" in pair.each else "none shown by these attacks"
+    assert said["By the size of the update"] == (
+        f"1 picture in the update: of 3 pictures: 3 recognizable. 2 pictures in the update: of 2 pictures: {shown}."
+    )
+    assert "on average" in dict(answers(replace(audit, findings=(pair,))))["By which attack"]
