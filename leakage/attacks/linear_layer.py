@@ -70,8 +70,8 @@ class LinearLayer(Attack):
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        rows = self._batch(seen) if seen.batch.size > 1 else self._single(seen)
         labels, note = labels_of(seen, self.label_rule)
+        rows = self._batch(seen) if seen.batch.size > 1 else self._single(seen)
         found = [snapshot_of(seen, in_order(seen, x, labels), labels) for x in rows.x]
         least = min(float(snapshot.loss) for snapshot in found)
         likely = [snapshot for snapshot in found if float(snapshot.loss) <= max(ROUNDING, AS_GOOD * least)]

@@ -96,6 +96,7 @@ class PositionEmbedding(Attack):
     label_rule: str = rule_field()
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
+        labels, note = labels_of(seen, self.label_rule)
         if seen.batch.size > 1:
             raise DoesNotApplyError(OF_ONE.format(seen.batch.size))
         patches = _find_patches(seen)
@@ -107,7 +108,6 @@ class PositionEmbedding(Attack):
         rows = received(gradient, patches.position).reshape(-1, units)[patches.first :][: patches.count]  # G, (P, D)
         if not bool(rows.any()):
             raise DoesNotApplyError(SILENT.format(patches.position))
-        labels, note = labels_of(seen, self.label_rule)
         found = torch.linalg.lstsq(rows.T, embedding.flatten(1), driver="gelsd", rcond=ROUNDING)
         grey = patches.pixels.inputs(torch.full((patches.pixels.best.numel(),), 0.5, dtype=torch.float64)).reshape(patches.inputs)
         covered = [side * step for side, step in zip(patches.grid, kernel, strict=True)]

@@ -83,8 +83,8 @@ class RGap(Attack):
     )
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        read = solvable_chain(seen)
         labels, note = labels_of(seen, "best")
+        read = solvable_chain(seen)
         layers = list(read.layers)
         grey = grey_pictures(seen)
         blank = Snapshot(0, grey, labels, distance(seen, grey, labels), note)

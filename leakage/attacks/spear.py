@@ -62,8 +62,8 @@ class SPEAR(Attack):
     feature_steps: int = param(300, 1, 2000, "Where only features of the pictures are found: steps of the search for the pictures.")
 
     def run(self, seen: Observation, rng: torch.Generator) -> Iterator[Snapshot]:
-        read_layer, pixels = Reading.of(seen).relu_layer()
         labels, note = labels_of(seen, "best")
+        read_layer, pixels = Reading.of(seen).relu_layer()
         layer, blank = layer_of(seen, read_layer), arrange_pictures(seen, torch.empty(0), labels, torch.empty(0))
         if not layer.cut.rank:
             yield replace(blank, note={**note, "event": NOTHING})

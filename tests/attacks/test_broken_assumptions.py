@@ -173,15 +173,3 @@ def test_what_enters_as_scaled_pixels_is_undone_and_what_does_not_is_no_picture(
     assert (psnr > EXACT) == (entering not in BEYOND)
     assert word == ("answered" if entering in BEYOND else "proved") or attack == "linear_layer"
     assert (word == INAPPLICABLE) == (entering in BEYOND) or attack == "spear"
-
-
-@pytest.mark.parametrize(
-    ("name", "pictures"), [("linear_layer", 1), ("linear_layer", 2), ("position_embedding", 1), ("r_gap", 1), ("spear", 2)]
-)
-def test_an_attack_that_does_not_apply_says_so_before_it_reads_labels(name: str, pictures: int) -> None:
-    """To read labels may take seconds; of this loss they cannot be read at all, which would be another error."""
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, padding_mode="reflect", padding=1), nn.Softmax(1), nn.Flatten(), nn.Linear(100, CLASSES))
-    seen = leakage.observe(network, torch.rand(pictures, 3, SIDE, SIDE), torch.eye(CLASSES)[:pictures], loss=F.mse_loss)
-    with pytest.raises(DoesNotApplyError) as raised:
-        next(iter(leakage.plugin(name).run(seen, generator(0, "attack"))))
-    assert raised.type is DoesNotApplyError  # and not UnreadableLabelsError, which is one too
