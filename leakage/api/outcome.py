@@ -56,11 +56,11 @@ class Result:
     Example:
         >>> import torch, leakage
         >>> _ = torch.manual_seed(0)
-        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(48, 5))
-        >>> x, y = torch.rand(1, 3, 4, 4), torch.tensor([2])
+        >>> model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 5))
+        >>> x, y = torch.rand(1, 3, 8, 8), torch.tensor([2])
         >>> first, second = (leakage.attack(model, x, y, attack="linear_layer") for _ in range(2))
         >>> first == second, first.reconstruction.shape, first.verdict["word"], first.fit
-        (True, torch.Size([1, 3, 4, 4]), 'recognizable', None)
+        (True, torch.Size([1, 3, 8, 8]), 'recognizable', None)
     """
 
     reconstruction: Tensor
