@@ -22,7 +22,7 @@ VERDICTS: dict[Verdict, str] = {  # in the order of the page, each with what it 
     "differs": "Our number is not close, and no second row shows why; or an order or a statement of the paper does not hold here; "
     "or fewer than half of our runs break the protection.",
     "explained": "Our number is not close; a second row shows the cause.",
-    "stronger": "Our attack gets closer than the paper's, and no second row shows why; other settings may be enough.",
+    "stronger": "Our attack gets closer than the paper's. Other settings may be enough: the row says which.",
     "same conclusion": "The table is about an order. The rows have the same order in the paper and here, whatever the numbers are.",
     "reproduced": "Our number is close to the paper's, or what the paper says in words is true of it.",
 }
@@ -166,11 +166,11 @@ def as_shown(number: float, unit: Unit) -> str:
     """Return a number with its unit, as the page prints it.
 
     >>> as_shown(5.79e-27, "MSE"), as_shown(17712, "condition"), as_shown(19.1, "PSNR"), as_shown(3, "count"), as_shown(0.0622, "SSIM")
-    ('5.8 × 10⁻²⁷', '18,000', '19.1 dB', '3', '0.062')
+    ('5.79 × 10⁻²⁷', '17,700', '19.1 dB', '3', '0.062')
     """
     match unit:
         case "MSE" | "condition" | "distance":
-            text = f"{number:.2g}" if number < 100 else f"{float(f'{number:.2g}'):,.0f}"
+            text = f"{number:.3g}" if number < 100 else f"{float(f'{number:.3g}'):,.0f}"
         case "RMSE" | "SSIM":
             text = f"{number:.3g}" if unit == "RMSE" else f"{number:.3f}"
         case _:

@@ -117,7 +117,8 @@ def _ratio(ratio: float) -> str:
 
 
 def _factor(factor: float) -> str:
-    return f"{factor:,.0f}" if 100 <= factor < 1e5 else with_power(f"{factor:.3g}")
+    three = f"{factor:.3g}"
+    return f"{float(three):,.0f}" if 100 <= factor < 1e5 else with_power(three)
 
 
 def _by_number(row: PaperRow, rule: NumberRule, ours: float) -> Verdict:
