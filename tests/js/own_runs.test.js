@@ -31,7 +31,10 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
     [2, 2], // a cell for each entry
   );
   const grey = -10 * Math.log10(TRUTH.reduce((sum, value) => sum + (value - 0.5) ** 2, 0) / TRUTH.length);
-  assert.equal(said('.gle-own-verdict small'), `close to your picture (more is closer); a grey picture has ${grey.toFixed(1)} dB`);
+  assert.equal(
+    said('.gle-own-verdict small'),
+    `close to your picture (more is closer; from 40 on they look alike). A plain grey picture has ${grey.toFixed(1)} dB.`,
+  );
   worker.say(frame(7, GREY));
   assert.equal(said('.gle-own-big'), `${grey.toFixed(1)} dB`);
   assert.equal(said('.gle-own-now'), 'step 7 of 450 at most, 40 steps a second');
@@ -43,9 +46,12 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
   assert.equal(said('.gle-own-word'), 'recognizable');
   assert.equal(cards()[0].dataset.word, 'recognizable');
   assert.equal(said('.gle-own-now'), 'finished after 190 steps in 2.5 s');
-  assert.match(said('.gle-own-notes'), /The phone calls your picture class 3\. The attacker read class 3 from the numbers: right\. /);
-  assert.match(said('.gle-own-notes'), /Among 4 pictures, yours takes place 1 by its nearness/);
-  assert.equal(told(), `100.0 dB close to your picture (more is closer); a grey picture has ${grey.toFixed(1)} dB. recognizable`);
+  assert.match(said('.gle-own-notes'), /Yours got class number 3; the attacker read number 3: right\. /);
+  assert.match(said('.gle-own-notes'), /Of 4 pictures, yours is the nearest to the attacker’s picture\./);
+  assert.equal(
+    told(),
+    `recognizable, 100.0 dB close to your picture (more is closer; from 40 on they look alike). A plain grey picture has ${grey.toFixed(1)} dB.`,
+  );
   assert.deepEqual([worker.ended, own.run?.over], [true, true]);
   assert.equal(one('.gle-own-stop').hidden, true);
 });
@@ -56,7 +62,7 @@ test('a class that was read wrong is said', async (t) => {
   const worker = await start();
   worker.say({ ...SENT, labels: [5] });
   worker.say({ ...frame(3, GREY, 'end'), labelsRight: 0 });
-  assert.match(said('.gle-own-notes'), /The attacker read class 5 from the numbers: wrong\. /);
+  assert.match(said('.gle-own-notes'), /the attacker read number 5: wrong\. /);
   assert.equal(said('.gle-own-word'), 'not shown by this attack');
 });
 
@@ -68,7 +74,7 @@ test('of a sum, the guess nearest to the own picture is shown', async (t) => {
   worker.say({ ...SENT, labels: [3, 4] });
   worker.say(frame(9, Float32Array.of(...GREY, ...TRUTH), 'end'));
   assert.equal(said('.gle-own-big'), '100.0 dB');
-  assert.doesNotMatch(said('.gle-own-notes'), /read class/);
+  assert.doesNotMatch(said('.gle-own-notes'), /the attacker read number/);
 });
 
 test('Stop ends the worker, says at which step, and hears nothing more', async (t) => {
@@ -149,12 +155,12 @@ test('what singled out means is said once, and why plain grey may be closer in d
   card.showVerdict({ word: 'singled', rank: 1, size: 100 });
   assert.match(said('.gle-own-notes'), /nearer to yours than to any of 99 other pictures: the server can tell which one is yours\. /);
   assert.match(said('.gle-own-notes'), /Pixel by pixel plain grey is closer to yours/);
-  assert.doesNotMatch(said('.gle-own-notes'), /takes place/);
+  assert.doesNotMatch(said('.gle-own-notes'), /yours is/);
   await start();
   const [next] = own.cards;
   next.reached = next.closenessOfGrey + 1;
   next.showVerdict({ word: 'singled', rank: 1.5, size: 100 });
-  assert.match(said('.gle-own-notes'), /Among 100 pictures, yours takes place 1\.5 /);
+  assert.match(said('.gle-own-notes'), /If 100 pictures are sorted by their nearness to the attacker’s picture, yours is number 2\. /);
   assert.doesNotMatch(said('.gle-own-notes'), /plain grey is closer/);
 });
 

@@ -80,7 +80,7 @@ export class OwnPicture {
     const choose = element('label', 'gle-own-choose');
     choose.append(this.input, this.button);
     this.controls = element('div', 'gle-own-controls');
-    this.controls.append(this.settings.root, this.start);
+    this.controls.append(this.start, this.settings.root); // on a phone what is below the settings is out of sight
     this.controls.hidden = true;
     this.root.append(
       ...[style, element('h2', '', tell('title')), element('p', 'gle-own-lead', tell('lead')), choose, this.problem],
@@ -213,7 +213,9 @@ export class OwnPicture {
         new Likeness(card.picture, others, card.size).judge(card.guessOf(end.pictures), end.pictures.length / card.picture.length),
       );
     else card.note(tell('noLineup'));
-    this.told.textContent = `${card.closeness.textContent} ${card.grey.textContent}. ${card.word.textContent}`;
+    card.noteLabel(end.labelsRight);
+    const { word, closeness, grey } = card;
+    this.told.textContent = `${word.textContent && `${word.textContent}, `}${closeness.textContent} ${grey.textContent}`;
   }
 
   /**

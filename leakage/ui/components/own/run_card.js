@@ -46,7 +46,7 @@ export class RunCard {
     this.word = element('span', 'gle-own-word');
     this.grey = element('small', '', ' ');
     const verdict = element('p', 'gle-own-verdict');
-    verdict.append(this.closeness, this.grey, this.word);
+    verdict.append(this.word, this.closeness, this.grey);
     this.now = element('p', 'gle-own-now', tell('waiting'));
     this.notes = element('p', 'gle-own-notes');
     this.stop = element('button', 'gle-own-stop', tell('stop'));
@@ -113,13 +113,20 @@ export class RunCard {
    * The end of the attack.
    * @param {{ step: number, seconds: number, labelsRight: number, pictures: Float32Array }} end
    */
-  showEnd({ step, seconds, labelsRight, pictures }) {
+  showEnd({ step, seconds, pictures }) {
     const count = pictures.length / this.picture.length;
     if (count > 1) this.note(tell('nearest', { n: whole(count) }));
-    const { labels } = this;
     const took = tell('took', { step: whole(step), unit: step === 1 ? 'step' : 'steps', seconds: fixed(seconds, 1) });
     this.rest(tell('ended', { took }));
-    if (labels.length === 1) this.note(tell('label', { own: LABEL, read: labels[0], right: tell(labelsRight ? 'right' : 'wrong') }));
+  }
+
+  /**
+   * The class that the attacker read, beside the one that the phone gave; of a sum of several phones nothing is said.
+   * @param {number} right how many labels are right
+   */
+  noteLabel(right) {
+    const { labels } = this;
+    if (labels.length === 1) this.note(tell('label', { own: LABEL, read: labels[0], right: tell(right ? 'right' : 'wrong') }));
   }
 
   /**
@@ -132,9 +139,8 @@ export class RunCard {
     this.note(tell(`${word}Means`, { others: whole(size - 1) }));
     if (word !== 'hidden' && this.reached < this.closenessOfGrey) this.note(tell('unlike'));
     if (word === 'singled' && rank === 1) return; // said
-    this.note(
-      rank === null ? tell('noPlace', { size: whole(size) }) : tell('lineup', { rank: fixed(rank, rank % 1 ? 1 : 0), size: whole(size) }),
-    );
+    const place = rank === null ? 'noPlace' : rank === 1 ? 'first' : 'lineup';
+    this.note(tell(place, { rank: whole(Math.ceil(rank ?? 0)), size: whole(size) })); // equally near ones count as nearer
     if (word === 'hidden' && rank === 1) this.note(tell('hardly'));
   }
 
