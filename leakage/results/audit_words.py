@@ -14,6 +14,7 @@ NO_PROOF = (
 )
 NOTHING_TRIED = "No attack was tried, so nothing is known about pictures in this update."
 LIKE_RANDOM = 0.5  # fraction of the distance of random pictures from which on an answer explains little
+WHOLE = 0.01  # relative distance below which an answer explains the update, and not only part of it
 WORKS, ALIKE = 3.0, 15.0  # dB above grey at planted pictures from which on an attack works here; dB from which on answers agree
 
 
@@ -24,10 +25,7 @@ def conclude(findings: Sequence[FindingFacts]) -> str:
         return NOTHING_TRIED
     proved = [finding for finding in tried if finding.proved]
     fitting = [finding for finding in tried if finding.state == ANSWERED and explains(finding)]
-    parts = [
-        f"{counted(len(tried), 'attempt')}: {len(fitting)} gave pictures whose update is less than half as far from the received one as "
-        "that of random pictures."
-    ]
+    parts = [f"{counted(len(tried), 'attempt')}: {len(fitting)} gave pictures that explain the update, or part of it."]
     if proved:
         parts.append(f"{counted(len(proved), 'attempt')} checked the pictures by an equation.")
     if (untried := sum(finding.state in (UNTRIED, INAPPLICABLE) for finding in findings)) > 0:
@@ -38,6 +36,17 @@ def conclude(findings: Sequence[FindingFacts]) -> str:
 def explains(finding: FindingFacts) -> bool:
     """Return whether the update of the found pictures is clearly closer to the received one than that of random pictures."""
     return finding.distance is not None and finding.distance < LIKE_RANDOM * (finding.random_distance or 1.0)
+
+
+def mark(finding: FindingFacts) -> str:
+    """Return the word beside an attack that was tried, on how much of the update its pictures explain."""
+    if finding.state == FAILED:
+        return "failed"
+    if finding.proved:
+        return "checked exactly"
+    if not explains(finding):
+        return "explains little"
+    return "explains the update" if finding.distance is not None and finding.distance < WHOLE else "explains part of the update"
 
 
 def describe_distance(finding: FindingFacts) -> str:
@@ -61,7 +70,8 @@ def describe_calibration(finding: FindingFacts) -> str:
     scores = [score for score in finding.planted if score is not None]
     if not scores:
         return ""
-    listed = " and ".join(f"{score:.1f} dB" for score in scores) if len(scores) < 3 else f"{min(scores):.1f} to {max(scores):.1f} dB"
+    ends = list(dict.fromkeys(f"{score:.1f}" for score in (min(scores), max(scores))))
+    listed = f"{' to '.join(ends)} dB"
     if finding.planted_grey is None:
         return f"Calibration: on public pictures in the same setting, this attack reaches {listed}."
     grey = f"a grey picture {finding.planted_grey:.1f} dB"
@@ -73,9 +83,11 @@ def describe_calibration(finding: FindingFacts) -> str:
 def percent(value: float) -> str:
     """Return a fraction as a percentage with two digits.
 
-    >>> percent(0.00312), percent(0.27), percent(1.4)
-    ('0.31 %', '27 %', '140 %')
+    >>> percent(0.00312), percent(0.27), percent(1.4), percent(5e-7)
+    ('0.31 %', '27 %', '140 %', 'less than 0.01 %')
     """
+    if value < 1e-4:
+        return "less than 0.01 %" if value else "0 %"
     return f"{100 * value:.0f} %" if value >= 0.1 else f"{100 * value:.2g} %"
 
 

@@ -172,7 +172,7 @@ def test_what_a_worker_finds_is_shown_and_listed_and_deleted(
     fine(at)
     assert NO_PROOF in words(at)
     assert "What the update says before any attack, and what is assumed of the client" in words(at)
-    assert " gave pictures whose update is less than half as far" in words(at)
+    assert " gave pictures that explain the update, or part of it." in words(at)
     pictures = [html.proto.body for html in at.get("html") if "gle-findings" in html.proto.body]
     assert f"/api/runs/{run.id}/frames/" in pictures[0]
     mine = visit("pages/runs.py")

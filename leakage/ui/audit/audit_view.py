@@ -106,16 +106,7 @@ def describe(run: Run, finding: FindingEvent) -> dict[str, Any]:
     return {
         "title": finding.title,
         "attacker": f"{ATTACKERS[finding.attacker]} attacker" if finding.attacker else "",
-        "mark": mark(finding),
+        "mark": audit_words.mark(finding),
         "picture": picture if finding.picture else None,
         "facts": [fact for fact in facts if fact],
     }
-
-
-def mark(finding: FindingEvent) -> str:
-    """Return the word beside the title of an attack that was tried."""
-    if finding.state == audit_words.FAILED:
-        return "failed"
-    if finding.proved:
-        return "checked exactly"
-    return "explains part of the update" if audit_words.explains(finding) else "explains little"
