@@ -72,15 +72,14 @@ class Outcome:
     @property
     def untried(self) -> tuple[str, ...]:
         """Sentences on the attacks that were not tried, do not apply here, or failed, each with its reason."""
-        groups: dict[tuple[str, str, str], list[Finding]] = {}
+        groups: dict[tuple[str, str, str], list[int]] = {}
+        reasons: dict[tuple[str, int], str] = {}  # of several updates of one size without time, the time of one is enough
         for finding in self.findings:
             if finding.word in (INAPPLICABLE, UNTRIED, FAILED, CUT_SHORT, REFUSED):
-                reason = "" if finding.word == UNTRIED else finding.why  # of an attack without time, one of its times is enough
-                groups.setdefault((finding.title, finding.word, reason), []).append(finding)
-        return tuple(
-            f"{title}, {_updates([len(finding.pictures) for finding in alike])}: {word}. {alike[0].why}".rstrip()
-            for (title, word, _), alike in groups.items()
-        )
+                size = len(finding.pictures)
+                why = reasons.setdefault((finding.title, size), finding.why) if finding.word == UNTRIED else finding.why
+                groups.setdefault((finding.title, finding.word, why), []).append(size)
+        return tuple(f"{title}, {_updates(sizes)}: {word}. {why}".rstrip() for (title, word, why), sizes in groups.items())
 
     def __str__(self) -> str:
         lines = [self.headline, self.decision, "", self.card.client, self.sample.origin, *self.notices, ""]

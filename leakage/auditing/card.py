@@ -117,7 +117,8 @@ def client_sentence(plugins: dict[str, list[Plugin]], clients: int) -> str:
     checked = f" The client checks the model that it receives: {_named(plugins['checks'])}." if plugins["checks"] else ""
     summed = f" The server sees the sum of {counted(clients, 'client')}." if clients > 1 else ""
     server = f" The server changes the model: {_named(plugins['server'])}." if plugins["server"] else ""
-    return f"The client sends its update by {_named(plugins['protocol'])}{protected}.{checked}{summed}{server}"
+    protocol = ", ".join(plugin.short or plugin.title for plugin in plugins["protocol"])
+    return f"The client sends its update by {protocol}{protected}.{checked}{summed}{server}"
 
 
 def _own_version() -> str:

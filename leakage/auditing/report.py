@@ -31,7 +31,7 @@ LEGEND = (
     (NOT_SHOWN, "This attack, with this effort, showed nothing that luck does not explain. Another attack may show more."),
     (
         INAPPLICABLE,
-        "The attack cannot work on such a model or update, for the reason given below. It was not tried, so it says nothing.",
+        "The attack cannot work on such a model or update. It was not tried, so it says nothing.",
     ),
     ("adaptive, naive", "An adaptive attacker knows how the client trains and protects its update. A naive attacker does not."),
     (
@@ -115,7 +115,7 @@ def answers(audit: Outcome) -> list[tuple[str, str]]:
     nothing = audit.headline if audit.word == REFUSED else "Nothing is known: no attack came to an answer."
     by = f"{best.title_with_attacker}, from an update of {counted(len(best.pictures), 'picture')}" if best and shown else "No attack"
     compared = ""
-    if best and best.psnr and best.grey is not None:
+    if best and shown and best.psnr and best.grey is not None:
         mean = "" if len(best.psnr) == 1 else " on average"
         compared = f"; {sum(best.psnr) / len(best.psnr):.1f} dB{mean}, where a grey picture has {best.grey:.1f} dB"
     return [
@@ -131,14 +131,17 @@ def answers(audit: Outcome) -> list[tuple[str, str]]:
 
 def _by_size(audit: Outcome) -> str:
     """Say what was seen in updates of each number of pictures; nothing if all updates have the same number."""
-    seen = {size: conclusion.seen for size, conclusion in audit.by_size.items()}
-    return " ".join(f"{counted(size, 'picture')} in the update: {words.lower()}" for size, words in seen.items()) if len(seen) > 1 else ""
+    seen = [
+        f"{counted(size, 'picture')} in the update: {conclusion.recognized} of {conclusion.total} recognizable or singled out."
+        for size, conclusion in audit.by_size.items()
+    ]
+    return " ".join(seen) if len(seen) > 1 else ""
 
 
 def _attacked(audit: Outcome) -> str:
     """Say how many of the pictures were attacked, and where they come from."""
     attacked, given = len({number for finding in audit.findings for number in finding.pictures}), len(audit.sample.x)
-    return audit.sample.origin if attacked in (0, given) else f"{attacked} of these. {audit.sample.origin}"
+    return audit.sample.origin if attacked in (0, given) else f"{attacked} of {given}. {audit.sample.origin}"
 
 
 def _efforts(audit: Outcome) -> str:

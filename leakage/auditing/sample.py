@@ -107,7 +107,7 @@ def _items(data: object, count: int, seed: int, image_shape: Shape | None) -> _I
         if not isinstance(y, Tensor) or len(y) != len(x):
             raise ValueError(f"data must have one label for each picture; got {len(x)} pictures, and labels {_described(y)}.")
         kept = range(min(count, len(x)))
-        given = f"All {len(x)} pictures that were given." if len(x) > 1 else "The picture that was given."
+        given = f"The {len(x):,} pictures that were given." if len(x) > 1 else "The picture that was given."
         first = f"The first {len(kept)} of {len(x):,} pictures." if len(kept) < len(x) else given
         return _Items([(x[index], y[index]) for index in kept], tuple(map(str, kept)), first)
     if isinstance(data, torch.utils.data.DataLoader):

@@ -19,6 +19,7 @@ from torch.nn import functional as F
 
 from leakage.engine.client import gradient_client, single_gradients
 from leakage.engine.core import Observation, Params, generator
+from leakage.engine.devices import exact_arithmetic
 from leakage.engine.label_counts import likeliest
 from leakage.engine.label_disturbance import Disturbance
 from leakage.engine.label_evidence import Misfit, evidence, size_of
@@ -186,6 +187,7 @@ class RehearsalSetup:
         return weight_gradient, rows
 
 
+@exact_arithmetic()
 def rehearsed(seen: Observation) -> Tensor | None:
     """Return how probable it is that class c has k labels in the batch, for k from 0 to B, (K, B + 1), learned from rehearsals.
 

@@ -22,7 +22,7 @@ VERDICTS: dict[Verdict, str] = {  # in the order of the page, each with what it 
     "differs": "Our number is not close, and no second row shows why; or an order or a statement of the paper does not hold here; "
     "or fewer than half of our runs break the protection.",
     "explained": "Our number is not close; a second row shows the cause.",
-    "stronger": "Our attack gets closer than the paper's. Other settings may be enough: the row says which.",
+    "stronger": "Our attack gets closer than the paper's. The row says what may be the reason.",
     "same conclusion": "The table is about an order. The rows have the same order in the paper and here, whatever the numbers are.",
     "reproduced": "Our number is close to the paper's, or what the paper says in words is true of it.",
 }

@@ -79,6 +79,10 @@ class ClientBehavior:
         """Whether each of several clients received a model of its own, so that the sum is the gradient of none of these models."""
         return self.clients > 1 and self.server is not None and self.server.own_maps
 
+    def reads_models(self, attack: AttackEntry | Part) -> bool:
+        """Return whether this attack reads, in the sum, what the server built into the model of each client."""
+        return self.own_models and self.server is not None and attack.id in self.server.reading
+
     def coincide(self, protections: Sequence[DefenseEntry | Part], attack: AttackEntry | Part) -> bool:
         """Return whether the naive and the adaptive attacker do the same.
 
@@ -86,8 +90,7 @@ class ClientBehavior:
         the mean of their gradients is the gradient of one batch, unless BatchNorm mixes the pictures of each client, or each client has a
         model of its own. An attack that reads such models needs no gradient of one batch.
         """
-        reads = self.server is not None and attack.id in self.server.reading
-        one_model = reads or not self.own_models
+        one_model = self.reads_models(attack) or not self.own_models
         return self.plain and not protections and not self.mixed and not self.apart and not self.other_sums and one_model
 
     @property

@@ -13,6 +13,7 @@ from leakage.spec.unimitated import describe_answer, describe_network, describe_
 from leakage.spec.words import ATTACKERS, BATCH_NORM, LOSSES, SERVERS, STATISTICS, TASKS, format_value
 
 ATTACKER_ROW = "Naive or adaptive"  # title of the row on what the attacker makes of the update
+_READS = "it reads in the sum what the server built into the model of each phone"
 
 
 def coincide(experiment: Experiment, known: Catalog) -> bool:
@@ -53,13 +54,15 @@ def _adaptive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], att
     same = behavior.coincide(protections, attack)
     if same and behavior.clients == 1:
         return "it computes what the phone computes. The phone sends a plain gradient, so a naive attacker would do the same."
+    known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
+    if behavior.reads_models(attack):
+        return f"{_READS}{', as a naive attacker would' if same else ''}.{known}"
     each = " of each phone" if behavior.clients > 1 else ""
     how = behavior.protocol.travels.imitated.format(steps=behavior.local_steps + each) or f"it imitates what {behavior.name} does"
     also = behavior.other_sums or (f"of each by itself {behavior.apart}" if behavior.apart else "")
     known_sum = f"the sum, and {also}" if also else "the sum alone"
     sum_of = f"; of {behavior.clients} phones it knows {known_sum}, and guesses the pictures of all" if behavior.clients > 1 else ""
     sum_of += ", as a naive attacker would" if same else ""
-    known = "".join(f" {entry.short} is {answer}." for entry, answer in zip(protections, answers, strict=True))
     order = " The random order of the pictures it cannot know." if behavior.fields.get("shuffled") else ""
     return f"{how}{sum_of}.{order}{known}"
 
@@ -69,8 +72,8 @@ def _naive(behavior: ClientBehavior, protections: Sequence[DefenseEntry], attack
     if behavior.plain:
         what = "the sum, divided by the number of phones," if behavior.clients > 1 else "what arrives"
         same = behavior.coincide(protections, attack)
-        if same and behavior.own_models:
-            return "it reads in the sum what the server built into the model of each phone: an adaptive attacker would do the same."
+        if behavior.reads_models(attack):
+            return f"{_READS}{', and an adaptive attacker would do the same' if same else ''}.{unknown}"
         how = ", and here it is one: an adaptive attacker would do the same" if same else _overlooked(behavior)
         return f"it takes {what} for a plain gradient{how}.{unknown}"
     if imitates_naively(attack):

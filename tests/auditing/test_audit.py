@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -205,10 +206,19 @@ def test_attacks_that_do_not_apply_are_named_with_their_reasons_and_count_as_unt
 
 
 def test_without_time_nothing_is_tried_and_nothing_is_known() -> None:
-    audit = leakage.audit(mlp(), (smooth(3, 3, 8), torch.tensor([1, 0, 2])), minutes=1e-6, batch_sizes=(1,))
+    audit = leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), minutes=1e-6)
     assert {one.word for one in audit.findings} == {UNTRIED}
-    assert len(audit.findings) > len(audit.untried) == len({one.title for one in audit.findings})  # one sentence for each attack
     assert (audit.word, audit.headline, audit.decision) == (UNKNOWN, "No attack came to an answer, so nothing is known.", "")
+
+
+def test_an_attack_without_time_is_named_once_for_each_size_of_update() -> None:
+    audit = leakage.audit(mlp(), (smooth(1, 3, 8), torch.tensor([1])), minutes=1e-6)
+    one = replace(audit.findings[0], title="A search")
+    late = [replace(one, pictures=pictures, why=why) for pictures, why in (((0,), "12 s."), ((1,), "13 s."), ((0, 1), "99 s."))]
+    assert replace(audit, findings=tuple(late)).untried == (
+        "A search, update of 1 picture: not tried. 12 s.",
+        "A search, update of 2 pictures: not tried. 99 s.",
+    )
 
 
 class Once(torch.autograd.Function):

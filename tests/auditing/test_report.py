@@ -20,6 +20,7 @@ from leakage.auditing.report import DPIA, answers
 from leakage.auditing.saving import PRIVATE, PUBLIC, RECORD
 from leakage.models.mlp import MLP
 from leakage.spec.conclusion import LEAK
+from leakage.spec.words import LEAKS
 
 X, Y = smooth(2, 3, 16), torch.tensor([1, 3])
 
@@ -110,7 +111,7 @@ def test_the_page_answers_what_was_seen_of_which_pictures_by_whom_at_what_effort
     assert audit.card.weights in page
     assert all(effect.title in page for effect in audit.effects)
     assert len(audit.effects) >= 2  # as many as the time allows
-    assert audit.effects[0].title == "the client as it is"
+    assert audit.effects[0].title == "none: the client as it is"
     assert "safe" not in page.lower().replace("about safety", "")
 
 
@@ -168,12 +169,12 @@ def test_the_summary_says_which_pictures_were_attacked_what_was_seen_in_updates_
     data = (smooth(5, 3, 16), torch.tensor([1, 3, 0, 2, 4]))
     audit = leakage.audit(mlp(), data, minutes=20, batch_sizes=(1, 2), attacks=["linear_layer"], protections=False)
     said = dict(answers(audit))
-    assert said["Which pictures were attacked"] == f"3 of these. {audit.sample.origin}"
+    assert said["Which pictures were attacked"] == "3 of 5. The 5 pictures that were given."
     best = audit.findings[0]
     assert f"; {best.psnr[0]:.1f} dB, where a grey picture has {best.grey:.1f} dB" in said["By which attack"]
     (pair,) = (finding for finding in audit.findings if len(finding.pictures) == 2)
-    shown = f"{pair.each.count('recognizable')} recognizable" if "recognizable" in pair.each else "none shown by these attacks"
+    shown = sum(word in LEAKS for word in pair.each)
     assert said["By the size of the update"] == (
-        f"1 picture in the update: of 3 pictures: 3 recognizable. 2 pictures in the update: of 2 pictures: {shown}."
+        f"1 picture in the update: 3 of 3 recognizable or singled out. 2 pictures in the update: {shown} of 2 recognizable or singled out."
     )
     assert "on average" in dict(answers(replace(audit, findings=(pair,))))["By which attack"]

@@ -96,9 +96,9 @@ def test_at_the_door_of_a_folder_without_a_network_the_picture_comes_back_and_no
     assert np.abs(preview(page) - upright).mean() < 0.03  # upright, its middle; another way of reducing it
     run = page.locator(".gle-own-run")
     expect(run).to_contain_text("recognizable")
-    expect(run).to_contain_text("a grey picture has")
+    expect(run).to_contain_text("A plain grey picture has")
     expect(run).to_contain_text("15,826 numbers")
-    expect(run).to_contain_text("The attacker read class 3 from the numbers: right.")
+    expect(run).to_contain_text("Yours got class number 3; the attacker read number 3: right.")
     assert [address for address in asked if not address.startswith(INSIDE)] == []
     assert any(address.endswith(".js") for address in asked[before:])  # the script is loaded when it is asked for
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 400
@@ -145,7 +145,7 @@ def test_nothing_below_the_settings_moves_when_a_protection_is_chosen(
     places = set()
     for protection in box.locator("option").all():
         box.select_option(protection.get_attribute("value"))
-        places.add(page.locator(".gle-own-start").evaluate("(one) => one.getBoundingClientRect().top + scrollY"))
+        places.add(page.locator(".gle-own-limits").evaluate("(one) => one.getBoundingClientRect().top + scrollY"))
     assert len(places) == 1
 
 

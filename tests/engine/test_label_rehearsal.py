@@ -225,7 +225,7 @@ def test_several_attacks_on_one_observation_share_its_rehearsals() -> None:
     first = rehearsed(seen)
     assert first is not None
     assert rehearsed(seen) is first
-    again = rehearsed(replace(seen))  # equal, but another observation
+    again = rehearsed(replace(seen))  # of the same parts, but another observation
     assert again is not first
     assert torch.equal(torch.as_tensor(again), first)
     assert not torch.equal(torch.as_tensor(rehearsed(other)), first)

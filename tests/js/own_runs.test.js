@@ -159,8 +159,8 @@ test('what singled out means is said once, and why plain grey may be closer in d
   await start();
   const [next] = own.cards;
   next.reached = next.closenessOfGrey + 1;
-  next.showVerdict({ word: 'singled', rank: 1.5, size: 100 });
-  assert.match(said('.gle-own-notes'), /If 100 pictures are sorted by their nearness to the attacker’s picture, yours is number 2\. /);
+  next.showVerdict({ word: 'partly', rank: 40.5, size: 100 });
+  assert.match(said('.gle-own-notes'), /If 100 pictures are sorted by their nearness to the attacker’s picture, yours is number 41\. /);
   assert.doesNotMatch(said('.gle-own-notes'), /plain grey is closer/);
 });
 

@@ -102,16 +102,19 @@ def test_of_a_sum_with_statistics_of_each_phone_the_naive_attacker_is_told_to_be
 def test_of_a_sum_of_models_the_naive_attacker_is_told_to_be_wrong_unless_it_reads_what_was_built_in() -> None:
     naive, _ = both(ASKED["a sum of gradients, each of a model of its own"][0])
     reads = naive.model_copy(update={"attack": Part(id="bins")})
-    wrong, right = (
+    behind = reads.model_copy(update={"defenses": (Part(id="gaussian_noise"),)})
+    wrong, right, noisy, knowing = (
         next(value for _, what, value in assumptions(one.resolve(CATALOG), CATALOG, None, {}) if what == "Naive or adaptive")
-        for one in (naive, reads)
+        for one in (naive, reads, behind, reads.model_copy(update={"assume": Assumptions(adaptive=True)}))
     )
     assert wrong == (
         "Naive: it takes the sum, divided by the number of phones, for a plain gradient, though each phone received a model of its own."
     )
     assert right == (
-        "Naive: it reads in the sum what the server built into the model of each phone: an adaptive attacker would do the same."
+        "Naive: it reads in the sum what the server built into the model of each phone, and an adaptive attacker would do the same."
     )
+    assert noisy == "Naive: it reads in the sum what the server built into the model of each phone. It does not know of Gaussian noise."
+    assert knowing == "Adaptive: it reads in the sum what the server built into the model of each phone, as a naive attacker would."
     assert (coincide(naive, CATALOG), coincide(reads, CATALOG)) == (False, True)
 
 

@@ -138,9 +138,9 @@ export class RunCard {
     this.root.dataset.word = word;
     this.note(tell(`${word}Means`, { others: whole(size - 1) }));
     if (word !== 'hidden' && this.reached < this.closenessOfGrey) this.note(tell('unlike'));
-    if (word === 'singled' && rank === 1) return; // said
+    if (word === 'singled') return; // said
     const place = rank === null ? 'noPlace' : rank === 1 ? 'first' : 'lineup';
-    this.note(tell(place, { rank: whole(Math.ceil(rank ?? 0)), size: whole(size) })); // equally near ones count as nearer
+    this.note(tell(place, { rank: whole(Math.round(rank ?? 0)), size: whole(size) }));
     if (word === 'hidden' && rank === 1) this.note(tell('hardly'));
   }
 
