@@ -32,6 +32,7 @@ test('a file becomes a preview of what the phone trains on, and the page says th
   );
   assert.equal(one('.gle-own-choose').textContent, 'Another picture');
   assert.equal(one('.gle-own-controls').hidden, false);
+  assert.equal(one('.gle-own-controls').firstElementChild, one('.gle-own-start')); // in sight on a phone
 });
 
 test('the middle square of a picture is taken, and reduced by halves at most', async (t) => {

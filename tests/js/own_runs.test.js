@@ -46,8 +46,11 @@ test('an attack shows what is sent, the guess as it comes, and at the end the ve
   assert.equal(said('.gle-own-word'), 'recognizable');
   assert.equal(cards()[0].dataset.word, 'recognizable');
   assert.equal(said('.gle-own-now'), 'finished after 190 steps in 2.5 s');
-  assert.match(said('.gle-own-notes'), /Yours got class number 3; the attacker read number 3: right\. /);
-  assert.match(said('.gle-own-notes'), /Of 4 pictures, yours is the nearest to the attacker’s picture\./);
+  assert.equal(cards()[0].querySelector('.gle-own-verdict')?.firstElementChild?.className, 'gle-own-word');
+  assert.match(
+    said('.gle-own-notes'), // what it means comes first
+    /^The people who .* Of 4 pictures, yours is the nearest to the attacker’s picture\. .* Yours got class number 3; the attacker read number 3: right\. $/,
+  );
   assert.equal(
     told(),
     `recognizable, 100.0 dB close to your picture (more is closer; from 40 on they look alike). A plain grey picture has ${grey.toFixed(1)} dB.`,
