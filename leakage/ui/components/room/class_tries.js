@@ -1,4 +1,4 @@
-// Below a grid of what-ifs: a plot in which each phone of the class is a dot, and the live run of the cell that the teacher computes.
+// Draws a plot below a grid of what-ifs. Each phone of the class is a dot in it, and the teacher may compute a cell live.
 import { element } from '../dom.js';
 import { button } from '../reader/dots.js';
 import { ClassPlot } from './class_plot.js';
