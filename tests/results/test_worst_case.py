@@ -62,6 +62,8 @@ def test_everything_that_can_be_done_about_a_protection_is_tried_and_nothing() -
     names = list(CATALOG.defenses.get("soteria").strategies)
     assert attackers(Experiment(defenses=(Part(id="soteria"),)), CATALOG) == ["imitate", *names[1:], "naive"]
     assert attackers(Experiment(), CATALOG) == ["imitate"]  # a naive attacker would do the same
+    models = Experiment(pictures=FOUR, aggregation=Part(id="secure_aggregation", fields={"clients": 4}), server=Part(id="loki"))
+    assert attackers(models, CATALOG) == ["imitate"]  # what the server built in, both read in the same way
     noise = (Part(id="gaussian_noise"),)  # no attacker can repeat it: an adaptive one averages, or does the same as a naive one
     assert attackers(Experiment(defenses=noise), CATALOG) == ["imitate", "average the rounds"]
     assert attackers(Experiment(protocol=Part(id="fedavg"), defenses=noise), CATALOG) == ["imitate", "average the rounds", "naive"]
