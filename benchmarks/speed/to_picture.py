@@ -170,21 +170,38 @@ def medians(case: Case, rows: list[dict[str, Any]], side: str) -> list[Any]:
     return [*line, statistics.median(row[side].get("answer", row["answer"]) for row in rows), rows[0]["grey"]]
 
 
-def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: int, starts: int) -> dict[str, Any]:
-    """Measure the cases from several starts, print a table, and return every row."""
-    body: dict[str, Any] = {}
+def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: int, starts: int, *, resume: bool) -> None:
+    """Measure the cases from several starts, write every start down, and print a table.
+
+    Args:
+        peer: the Python of the peer's environment.
+        names: of the cases.
+        measures: our settings, by title.
+        threads: of torch.
+        starts: first guesses of each case.
+        resume: whether starts that the file has count, where they were measured with these settings.
+    """
     lines = []
     for name in names:
         case = CASES[name]
-        rows = [compared(peer, case, measures, threads, seed) for seed in range(starts)]
-        body[name] = {"threads": threads, "starts": starts, "steps": case.steps, "rows": rows}
+        settings = {"threads": threads, "steps": case.steps}
+        rows = _known(name, settings, measures)[:starts] if resume else []
+        for seed in range(len(rows), starts):
+            rows.append(compared(peer, case, measures, threads, seed))
+            save("to_picture", {**saved("to_picture"), name: {**settings, "starts": len(rows), "rows": rows}})
         lines += [medians(case, rows, side) for side in ("peer", *measures)]
         above = statistics.median(row["answer"] - row["grey"] for row in rows)
         if above < LEAST:
             say(f"{case.title}, {case.pictures} pictures: the peer ends {above:.1f} dB above grey, too near for the time to mean anything.")
     say("Seconds, medians, and how many times shorter than the peer's")
     table(["network", "pictures", "side", "to its PSNR", "x", "first", "x", "recognizable", "x", "ends at dB", "grey"], lines)
-    return body
+
+
+def _known(name: str, settings: dict[str, int], measures: dict[str, Fields]) -> list[dict[str, Any]]:
+    """Return the starts of a case that were measured with these settings and measures."""
+    kept = saved("to_picture").get(name, {"rows": []})
+    same = all(kept.get(setting) == value for setting, value in settings.items())
+    return [row for row in kept["rows"] if same and measures.keys() <= row.keys()]
 
 
 def main() -> None:
@@ -195,10 +212,10 @@ def main() -> None:
     parser.add_argument("--measure", choices=MEASURES, nargs="+", default=["the peer's settings"])
     parser.add_argument("--starts", type=int, default=10)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--resume", action="store_true", help="go on after the starts that were measured with these settings")
     given = parser.parse_args()
     measures = {name: MEASURES[name] for name in given.measure}
-    measured = report(given.peer.absolute(), given.case, measures, given.threads, given.starts)
-    save("to_picture", {**saved("to_picture"), **measured})  # each case has a key of its own
+    report(given.peer.absolute(), given.case, measures, given.threads, given.starts, resume=given.resume)
 
 
 if __name__ == "__main__":
