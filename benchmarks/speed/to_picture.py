@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -179,16 +180,18 @@ def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: i
         measures: our settings, by title.
         threads: of torch.
         starts: first guesses of each case.
-        resume: whether starts that the file has count, where they were measured with these settings.
+        resume: whether to keep the starts in the file that were measured with these settings.
     """
     lines = []
     for name in names:
         case = CASES[name]
         settings = {"threads": threads, "steps": case.steps}
-        rows = _known(name, settings, measures)[:starts] if resume else []
+        before = saved("to_picture").get(name, {"rows": []})
+        rows = _known(before, settings, measures)[:starts] if resume else []
         for seed in range(len(rows), starts):
             rows.append(compared(peer, case, measures, threads, seed))
-            save("to_picture", {**saved("to_picture"), name: {**settings, "starts": len(rows), "rows": rows}})
+            if len(rows) >= min(starts, len(before["rows"])):  # fewer starts do not take the place of more
+                save("to_picture", {**saved("to_picture"), name: {**settings, "starts": len(rows), "rows": rows}})
         lines += [medians(case, rows, side) for side in ("peer", *measures)]
         above = statistics.median(row["answer"] - row["grey"] for row in rows)
         if above < LEAST:
@@ -197,11 +200,10 @@ def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: i
     table(["network", "pictures", "side", "to its PSNR", "x", "first", "x", "recognizable", "x", "ends at dB", "grey"], lines)
 
 
-def _known(name: str, settings: dict[str, int], measures: dict[str, Fields]) -> list[dict[str, Any]]:
-    """Return the starts of a case that were measured with these settings and measures."""
-    kept = saved("to_picture").get(name, {"rows": []})
-    same = all(kept.get(setting) == value for setting, value in settings.items())
-    return [row for row in kept["rows"] if same and measures.keys() <= row.keys()]
+def _known(before: dict[str, Any], settings: dict[str, int], measures: dict[str, Fields]) -> list[dict[str, Any]]:
+    """Return the first starts of a case that were measured with these settings and measures."""
+    same = all(before.get(setting) == value for setting, value in settings.items())
+    return list(takewhile(lambda row: same and measures.keys() <= row.keys(), before["rows"]))
 
 
 def main() -> None:
