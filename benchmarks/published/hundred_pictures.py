@@ -5,7 +5,7 @@ steps from 4 starts. The figure shows the five most recognizable pictures, witho
 
 Here: the first test picture of each CIFAR-100 class, labels granted, TV 0.01, one start, BatchNorm in eval mode, one seed. `words` are the
 program's verdicts (recognizable, singled out, partly, not shown), which compare each guess with 100 candidates.
-Differs from the paper: width 16, untrained, 300 steps. With fewer steps, 40, two widths are compared.
+Differs from the paper: width 16, untrained, 300 steps. Two widths are compared after 40 steps (`--steps 40`, and `--width 32 --steps 40`).
 Found: none of the 100 is recognizable or singled out. Steps and width both count: at width 16 the guesses have 9.3 dB after 40 steps and
 10.5 after 300, at width 32 11.4 after 40, the best 16.8. A grey picture has 12.0. A trained network was not run.
 Started again, it goes on where it was stopped.
