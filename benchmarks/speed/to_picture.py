@@ -190,7 +190,7 @@ def report(peer: Path, names: list[str], measures: dict[str, Fields], threads: i
         rows = _known(before, settings, measures)[:starts] if resume else []
         for seed in range(len(rows), starts):
             rows.append(compared(peer, case, measures, threads, seed))
-            if len(rows) >= min(starts, len(before["rows"])):  # fewer starts do not take the place of more
+            if len(rows) >= min(starts, len(before["rows"])):  # what is unfinished does not take the place of more starts
                 save("to_picture", {**saved("to_picture"), name: {**settings, "starts": len(rows), "rows": rows}})
         lines += [medians(case, rows, side) for side in ("peer", *measures)]
         above = statistics.median(row["answer"] - row["grey"] for row in rows)
