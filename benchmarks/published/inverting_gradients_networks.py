@@ -100,10 +100,11 @@ if known:
     rows.append([*row("LeNet, untrained", COSINE, [{"scores": {}, **result} for result in known], "18.00 ± 3.33"), FULL, 0.01, ""])
 for cell in CELLS:
     found = []
+    normalise = "none" if cell.checkpoint.startswith("lenet") else "cifar10"
     for index in range(cell.pictures):
         experiment = Experiment(
             pictures=(Picture(source="cifar10", id=str(index)),),
-            model=Part(id=cell.model.id, fields={**cell.model.fields, "normalise": "none" if LENET.id in cell.checkpoint else "cifar10"}),
+            model=Part(id=cell.model.id, fields={**cell.model.fields, "normalise": normalise}),
             checkpoint=cell.checkpoint,
             attack=Part(id=cell.attack, fields=cell.fields),
             seed=SEED,
