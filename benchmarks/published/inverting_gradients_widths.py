@@ -20,6 +20,7 @@ import argparse
 import statistics
 import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from _table import Book, say, table
@@ -34,36 +35,63 @@ parser.add_argument("--steps", type=int, default=300)
 given = parser.parse_args()
 
 HALF, LONGER = given.pictures // 2, 4 * given.steps
-CELLS = [  # network, width, steps, TV weight, pictures, published PSNR
-    ("resnet18", 16, given.steps, TV, given.pictures, "19.02"),
-    ("resnet34", 16, given.steps, TV, given.pictures, "21.59 (width 64)"),
-    ("resnet18", 64, given.steps, TV, given.pictures, "22.04"),
-    ("resnet18", 16, LONGER, TV, given.pictures, "19.02"),
-    ("resnet18", 16, given.steps, 1e-4, given.pictures, "19.02"),
-    ("resnet34", 16, LONGER, TV, given.pictures, "21.59 (width 64)"),
-    ("resnet34", 64, given.steps, TV, given.pictures, "21.59"),
-    ("resnet34", 64, LONGER, TV, HALF, "21.59"),
+
+
+class Cell(NamedTuple):
+    """A network, the attack on it, the number of pictures, the published PSNR, and what else differs."""
+
+    kind: str
+    width: int
+    steps: int
+    tv_weight: float
+    pictures: int
+    published: str
+    seed: int = SEED
+    more: dict[str, Any] = {}  # fields of the attack, or `batch_norm`
+
+    def asked(self, picture: int) -> dict[str, Any]:
+        """Return what a run is stored under."""
+        attack = {"steps": self.steps, "tv_weight": self.tv_weight}
+        return {"network": self.kind, "width": self.width, **attack, "picture": picture, "seed": self.seed, **self.more}
+
+    def experiment(self, picture: int) -> Experiment:
+        """Return the attack on a picture."""
+        attack = {name: value for name, value in self.more.items() if name != "batch_norm"}
+        return Experiment(
+            pictures=(Picture(source="cifar10", id=str(picture)),),
+            model=Part(id="resnet", fields={"kind": self.kind, "width": self.width}),
+            attack=Part(id="inverting_gradients", fields={"steps": self.steps, "tv_weight": self.tv_weight, **attack}),
+            batch_norm=self.more.get("batch_norm", "eval"),
+            seed=self.seed,
+        )
+
+
+CELLS = [
+    Cell("resnet18", 16, given.steps, TV, given.pictures, "19.02"),
+    Cell("resnet34", 16, given.steps, TV, given.pictures, "21.59 (width 64)"),
+    Cell("resnet18", 64, given.steps, TV, given.pictures, "22.04"),
+    Cell("resnet18", 16, LONGER, TV, given.pictures, "19.02"),
+    Cell("resnet18", 16, given.steps, 1e-4, given.pictures, "19.02"),
+    Cell("resnet34", 16, LONGER, TV, given.pictures, "21.59 (width 64)"),
+    Cell("resnet34", 64, given.steps, TV, given.pictures, "21.59"),
+    Cell("resnet34", 64, LONGER, TV, HALF, "21.59"),
+    Cell("resnet34", 64, given.steps, TV, 1, "21.59", more={"starts": 4}),
+    Cell("resnet34", 64, given.steps, TV, HALF, "21.59", seed=2),
+    Cell("resnet34", 64, given.steps, TV, 1, "21.59", more={"batch_norm": "batch"}),
 ]
 
 results_file, rows = Book("inverting_gradients_widths", __doc__), []
-for kind, width, steps, tv, pictures, published in CELLS:
-    found = []
-    for index in range(pictures):
-        experiment = Experiment(
-            pictures=(Picture(source="cifar10", id=str(index)),),
-            model=Part(id="resnet", fields={"kind": kind, "width": width}),
-            attack=Part(id="inverting_gradients", fields={"steps": steps, "tv_weight": tv}),
-            seed=SEED,
-            max_seconds=3600,
-        )
-        asked = {"network": kind, "width": width, "steps": steps, "tv_weight": tv, "picture": index, "seed": SEED}
-        found.append(results_file.play(asked, experiment))
+for cell in CELLS:
+    found = [results_file.play(cell.asked(picture), cell.experiment(picture)) for picture in range(cell.pictures)]
     psnr = [result["psnr"] for result in found]
+    deviation = statistics.stdev(psnr) if len(psnr) > 1 else 0.0
     means = [statistics.mean(result[score] for result in found) for score in ("grey_psnr", "ssim", "loss")]
     first = sum(result["scores"]["rank"] == 1 for result in found)
+    more = ", ".join(f"{name} {value}" for name, value in {"seed": cell.seed, **cell.more}.items() if value != SEED)
+    name = f"{cell.kind}, width {cell.width}"
     rows.append(
-        [f"{kind}, width {width}", steps, tv, statistics.mean(psnr), statistics.stdev(psnr), published, *means, f"{first} of {len(psnr)}"]
+        [name, cell.steps, cell.tv_weight, more, statistics.mean(psnr), deviation, cell.published, *means, f"{first} of {len(psnr)}"]
     )
 say()
-table(["network", "steps", "TV", "PSNR", "deviation", "published", "grey PSNR", "SSIM", "cosine distance", "identified"], rows)
+table(["network", "steps", "TV", "also", "PSNR", "deviation", "published", "grey PSNR", "SSIM", "cosine distance", "identified"], rows)
 results_file.save()
