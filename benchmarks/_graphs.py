@@ -64,7 +64,15 @@ WAYS: dict[str, Callable[[], Capabilities]] = {
 
 
 def search(chosen: Experiment, scene: PreparedAttack, way: str) -> Iterator[Snapshot]:
-    """Return the snapshots of a search on a picture's plain gradient by an untrained network; its steps are computed in one of WAYS."""
+    """Return the snapshots of a search for the pictures of a scene, from the gradient of an untrained network without protection.
+
+    Args:
+        chosen: the resolved experiment.
+        scene: its prepared attack.
+        way: one of WAYS, which computes the steps.
+    """
+    if chosen.protocol.id != "fedsgd" or chosen.defenses or chosen.checkpoint or chosen.batch_norm != "eval":
+        raise ValueError("Expected an untrained network, FedSGD, no protection, and BatchNorm in eval mode.")
     x, y = scene.x.to(scene.seen.device, scene.seen.dtype), scene.y.to(scene.seen.device)
     network = untrained(chosen.model, (x.shape[1], x.shape[2], x.shape[3]), chosen.num_classes, seed=chosen.seed)
     set_capabilities(network, WAYS[way]())
@@ -74,24 +82,25 @@ def search(chosen: Experiment, scene: PreparedAttack, way: str) -> Iterator[Snap
 
 
 def finish_side_by_side(experiments: Sequence[Experiment]) -> list[Result]:
-    """Return the results of `search` for several experiments; they take their steps in turn, on a GPU each on a stream of its own."""
+    """Return the results of several searches. They take steps in turn; on a GPU each search has its own stream."""
+    if not experiments:
+        return []
     resolved = [experiment.resolve(plugin_catalog.describe()) for experiment in experiments]
     scenes = [prepare(experiment) for experiment in resolved]
     referees = [scene.referee() for scene in scenes]
     running = {place: search(experiment, scenes[place], "graph") for place, experiment in enumerate(resolved)}
     streams = [_own_stream(scene.seen.device) for scene in scenes]
     answers: dict[int, Snapshot] = {}
-    for scene in scenes:
-        wait(scene.seen.device)
+    wait(scenes[0].seen.device)  # a stream does not wait for what another one computes
     while running:
-        for place, one in list(running.items()):
+        for place, snapshots in list(running.items()):
             with streams[place]:
-                moment = next(one, None)
-            if moment is None:
-                wait(scenes[place].seen.device)
+                snapshot = next(snapshots, None)
+            if snapshot is None:
                 del running[place]
             else:
-                answers[place] = moment
+                answers[place] = snapshot
+    wait(scenes[0].seen.device)
     pairs = enumerate(zip(scenes, referees, strict=True))
     return [result(scene, referee.score(answers[place], ending="answer")) for place, (scene, referee) in pairs]
 

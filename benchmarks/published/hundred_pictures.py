@@ -5,8 +5,8 @@ steps from 4 starts. The figure shows the five most recognizable pictures, witho
 
 Here: the first test picture of each CIFAR-100 class, labels granted, TV 0.01, one start, BatchNorm in eval mode, one seed. `words` are the
 program's verdicts (recognizable, singled out, partly, not shown), which compare each guess with 100 candidates.
-Differs from the paper: untrained; width 16 and 300 steps, or width 160 and 97 steps (on a GPU, half a second each). Widths 16 and 32 are
-compared after 40 steps (`--steps 40`, and `--width 32 --steps 40`).
+Differs from the paper: untrained; width 16 and 300 steps, or width 160 and 97 steps (there a step takes half a second on a GPU, and
+`words` rest on two distances, without LPIPS). Widths 16 and 32 are compared after 40 steps (`--steps 40`, and `--width 32 --steps 40`).
 Found: none of the 100 is recognizable or singled out. At width 16 the guesses have 9.3 dB after 40 steps and 10.5 after 300, at width 32
 11.4 after 40, the best 16.8, at width 160 11.0 after 97, the best 15.2. A grey picture has 12.0. A trained network was not run.
 Started again, it goes on where it was stopped.

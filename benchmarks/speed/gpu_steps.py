@@ -29,8 +29,9 @@ def step_times(device: torch.device, peer: Path | None, steps: int) -> list[dict
     """
     rows = []
     for model, starts in CASES:
-        scene = prepare(experiment(model, steps), device=device)
-        runs = {way: search(experiment(model, 24_000, starts), scene, way) for way in WAYS}
+        chosen = experiment(model, 24_000, starts)
+        scene = prepare(chosen, device=device)
+        runs = {way: search(chosen, scene, way) for way in WAYS}
         snapshots = {way: next(run) for way, run in runs.items()}
         assert "derivatives by" in snapshots["graph"].note, "the recorded step and the formula disagree"
         first = {way: float(snapshot.loss) for way, snapshot in snapshots.items()}
