@@ -165,14 +165,16 @@ def _way(row: PaperRow, known: Catalog | None) -> dict[str, Any]:
 def as_shown(number: float, unit: Unit) -> str:
     """Return a number with its unit, as the page prints it.
 
-    >>> as_shown(5.79e-27, "MSE"), as_shown(17712, "condition"), as_shown(19.1, "PSNR"), as_shown(3, "count"), as_shown(0.0622, "SSIM")
-    ('5.79 × 10⁻²⁷', '17,700', '19.1 dB', '3', '0.062')
+    >>> as_shown(5.79e-27, "MSE"), as_shown(17712, "condition"), as_shown(14, "PSNR"), as_shown(3, "count"), as_shown(0.0622, "SSIM")
+    ('5.79 × 10⁻²⁷', '17,700', '14.0 dB', '3', '0.062')
     """
     match unit:
         case "MSE" | "condition" | "distance":
             text = f"{number:.3g}" if number < 100 else f"{float(f'{number:.3g}'):,.0f}"
         case "RMSE" | "SSIM":
             text = f"{number:.3g}" if unit == "RMSE" else f"{number:.3f}"
+        case "PSNR" if float(number).is_integer():
+            text = f"{number:.1f}"
         case _:
             text = f"{number:.4g}"
     return f"{with_power(text)}{ENDINGS.get(unit, '')}"
