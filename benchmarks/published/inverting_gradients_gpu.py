@@ -64,7 +64,7 @@ def attack(run: Fields) -> Experiment:
         pictures=(Picture(source="cifar10", id=str(run["picture"])),),
         model=Part(id="resnet", fields={"kind": run["network"], "width": run["width"]}),
         attack=Part(id="inverting_gradients", fields={"steps": run["steps"], "tv_weight": run["tv_weight"]}),
-        seed=run["seed"],
+        seed=int(run["seed"]),
     )
 
 
