@@ -55,7 +55,7 @@ class Cell(NamedTuple):
     seed: int = SEED
     also: Mapping[str, Any] = MappingProxyType({})  # fields of the attack, or `batch_norm`
 
-    def asked(self, picture: int) -> dict[str, Any]:
+    def describe_run(self, picture: int) -> dict[str, Any]:
         """Return what a run is stored under."""
         attack = {"steps": self.steps, "tv_weight": self.tv_weight}
         return {"network": self.kind, "width": self.width, **attack, "picture": picture, "seed": self.seed, **self.also}
@@ -88,7 +88,7 @@ CELLS = [
 
 results_file, rows = Book("inverting_gradients_widths", __doc__), []
 for cell in CELLS:
-    found = [results_file.play(cell.asked(picture), cell.experiment(picture)) for picture in range(cell.pictures)]
+    found = [results_file.play(cell.describe_run(picture), cell.experiment(picture)) for picture in range(cell.pictures)]
     psnr = [result["psnr"] for result in found]
     deviation = statistics.stdev(psnr) if len(psnr) > 1 else ""
     means = [statistics.mean(result[score] for result in found) for score in ("grey_psnr", "ssim", "loss")]
