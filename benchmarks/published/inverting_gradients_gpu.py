@@ -17,32 +17,15 @@ not kept. Started again, it goes on where it was stopped.
 """
 
 import argparse
-import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from _graphs import finish_side_by_side
-from _table import Book, Fields, say, table
-
-from leakage.spec.experiment import Experiment, Part, Picture
-
-SEED = 1
-
-
-class Cell(NamedTuple):
-    """A network, the attack on it, the number of pictures, and the published PSNR."""
-
-    kind: str
-    width: int
-    steps: int
-    tv_weight: float
-    pictures: int
-    published: str
-
+from _resnets import Cell, print_results
+from _table import Book
 
 CELLS = [
     Cell("resnet20-4", 64, 4_800, 0.0, 10, "19.83"),
@@ -52,43 +35,20 @@ CELLS = [
 ]
 
 
-def runs_of(cell: Cell) -> list[Fields]:
-    """Return the runs of a cell, as they are stored."""
-    fields: Fields = {"network": cell.kind, "width": cell.width, "steps": cell.steps, "tv_weight": cell.tv_weight}
-    return [{**fields, "picture": index, "seed": SEED} for index in range(cell.pictures)]
-
-
-def attack(run: Fields) -> Experiment:
-    """Return the attack of a run."""
-    return Experiment(
-        pictures=(Picture(source="cifar10", id=str(run["picture"])),),
-        model=Part(id="resnet", fields={"kind": run["network"], "width": run["width"]}),
-        attack=Part(id="inverting_gradients", fields={"steps": run["steps"], "tv_weight": run["tv_weight"]}),
-        seed=int(run["seed"]),
-    )
-
-
 def main() -> None:
     """Compute what is not stored, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, nargs="+", default=range(len(CELLS)), help="the cells to compute, counted from 0")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    results_file, rows = Book("inverting_gradients_gpu", __doc__), []
-    for number in given.cells:
-        cell = CELLS[number]
-        todo = [run for run in runs_of(cell) if not results_file.known(run)]
-        for run, found in zip(todo, finish_side_by_side([attack(run) for run in todo]), strict=True):
-            results_file.note(run, asdict(found))
-        results = [result for run in runs_of(cell) if (result := results_file.known(run))]
-        psnr = [result["psnr"] for result in results]
-        means = [statistics.mean(result[score] for result in results) for score in ("grey_psnr", "ssim", "loss")]
-        first = sum(result["scores"]["rank"] == 1 for result in results)
-        name = f"{cell.kind}, width {cell.width}"
-        deviation = statistics.stdev(psnr)
-        rows.append([name, cell.steps, cell.tv_weight, statistics.mean(psnr), deviation, cell.published, *means, f"{first} of {len(psnr)}"])
-    say()
-    table(["network", "steps", "TV", "PSNR", "deviation", "published", "grey PSNR", "SSIM", "cosine distance", "identified"], rows)
+    results_file, found = Book("inverting_gradients_gpu", __doc__), []
+    for cell in [CELLS[number] for number in given.cells]:
+        runs = {picture: cell.describe_run(picture) for picture in range(cell.pictures)}
+        todo = [picture for picture, run in runs.items() if not results_file.known(run)]
+        for picture, answer in zip(todo, finish_side_by_side([cell.experiment(picture) for picture in todo]), strict=True):
+            results_file.note(runs[picture], asdict(answer))
+        found.append((cell, [result for run in runs.values() if (result := results_file.known(run))]))
+    print_results(found)
     results_file.save()
 
 

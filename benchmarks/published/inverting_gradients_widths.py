@@ -21,19 +21,15 @@ Started again, it goes on where it was stopped.
 """
 
 import argparse
-import statistics
 import sys
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from _table import Book, say, table
+from _resnets import Cell, print_results
+from _table import Book
 
-from leakage.spec.experiment import Experiment, Part, Picture
-
-SEED, TV = 1, 0.01
+TV = 0.01
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("--pictures", type=int, default=4)
@@ -41,37 +37,6 @@ parser.add_argument("--steps", type=int, default=300)
 given = parser.parse_args()
 
 HALF, LONGER = given.pictures // 2, 4 * given.steps
-
-
-class Cell(NamedTuple):
-    """A network, the attack on it, the number of pictures, the published PSNR, and what is set besides."""
-
-    kind: str
-    width: int
-    steps: int
-    tv_weight: float
-    pictures: int
-    published: str
-    seed: int = SEED
-    also: Mapping[str, Any] = MappingProxyType({})  # fields of the attack, or `batch_norm`
-
-    def describe_run(self, picture: int) -> dict[str, Any]:
-        """Return what a run is stored under."""
-        attack = {"steps": self.steps, "tv_weight": self.tv_weight}
-        return {"network": self.kind, "width": self.width, **attack, "picture": picture, "seed": self.seed, **self.also}
-
-    def experiment(self, picture: int) -> Experiment:
-        """Return the attack on a picture."""
-        attack = {name: value for name, value in self.also.items() if name != "batch_norm"}
-        return Experiment(
-            pictures=(Picture(source="cifar10", id=str(picture)),),
-            model=Part(id="resnet", fields={"kind": self.kind, "width": self.width}),
-            attack=Part(id="inverting_gradients", fields={"steps": self.steps, "tv_weight": self.tv_weight, **attack}),
-            batch_norm=self.also.get("batch_norm", "eval"),
-            seed=self.seed,
-        )
-
-
 CELLS = [
     Cell("resnet18", 16, given.steps, TV, given.pictures, "19.02"),
     Cell("resnet34", 16, given.steps, TV, given.pictures, "21.59 (width 64)"),
@@ -86,18 +51,8 @@ CELLS = [
     Cell("resnet34", 64, given.steps, TV, 1, "21.59", also={"batch_norm": "batch"}),
 ]
 
-results_file, rows = Book("inverting_gradients_widths", __doc__), []
+results_file, found = Book("inverting_gradients_widths", __doc__), list[tuple[Cell, list[dict[str, Any]]]]()
 for cell in CELLS:
-    found = [results_file.play(cell.describe_run(picture), cell.experiment(picture)) for picture in range(cell.pictures)]
-    psnr = [result["psnr"] for result in found]
-    deviation = statistics.stdev(psnr) if len(psnr) > 1 else ""
-    means = [statistics.mean(result[score] for result in found) for score in ("grey_psnr", "ssim", "loss")]
-    first = sum(result["scores"]["rank"] == 1 for result in found)
-    also = ", ".join(f"{name} {value}" for name, value in {"seed": cell.seed, **cell.also}.items() if (name, value) != ("seed", SEED))
-    name = f"{cell.kind}, width {cell.width}"
-    rows.append(
-        [name, cell.steps, cell.tv_weight, also, statistics.mean(psnr), deviation, cell.published, *means, f"{first} of {len(psnr)}"]
-    )
-say()
-table(["network", "steps", "TV", "also", "PSNR", "deviation", "published", "grey PSNR", "SSIM", "cosine distance", "identified"], rows)
+    found.append((cell, [results_file.play(cell.describe_run(picture), cell.experiment(picture)) for picture in range(cell.pictures)]))
+print_results(found)
 results_file.save()
