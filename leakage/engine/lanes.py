@@ -1,6 +1,6 @@
 """The gradients of several attackers' guesses for one model, computed together."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,7 +10,8 @@ from torch import Tensor
 from leakage.engine.client import lanes_client
 from leakage.engine.core import Observation, Params
 from leakage.engine.formula_replay import ReadyStep
-from leakage.engine.whole_distance import Distance, WholeDistance, join_distances
+from leakage.engine.vjp import vjp
+from leakage.engine.whole_distance import Distance, WholeDistance, flatten_lanes, join_distances, split_lanes
 
 
 def join_gradients(seen: Sequence[Observation], labels: Tensor) -> Callable[[Tensor], list[Params]]:
@@ -96,21 +97,27 @@ class MatchedUpdate:
         found = formula.vjp(x, self.labels) if formula else None
         if found is None:
             return None
-        gradient, vjp = found
+        gradient, follow = found
         if self._joined:
             distances, v = self._joined.derivative(gradient)
-        elif len(self.seen) == 1:
-            distances, v = _distances(self.seen[0], self.match[0], gradient)
         else:
-            each = [_distances(*lane) for lane in zip(self.seen, self.match, _split(gradient), strict=True)]
-            distances = torch.cat([one for one, _ in each])
-            v = {name: torch.cat([derivatives[name] for _, derivatives in each]) for name in gradient}
-        return distances, vjp(v)
+            shapes = {name: value.shape[1:] for name, value in gradient.items()}
+            entries = flatten_lanes(gradient)
+            lanes = zip(self.seen, self.match, entries.split(len(x) // len(self.seen)), self._direct, strict=True)
+            each = [_distances(seen, match, part, shapes, direct=direct) for seen, match, part, direct in lanes]
+            distances, derivatives = (torch.cat(parts) for parts in zip(*each, strict=True))
+            v = split_lanes(derivatives, shapes)
+        return distances, follow(v)
 
     @cached_property
     def _joined(self) -> WholeDistance | None:
         """One distance of all gradients of guesses, where these are compared with the updates as they are; None where there is none."""
-        return join_distances(self.match) if all(map(_is_compared_directly, self.seen)) else None
+        return join_distances(self.match) if all(self._direct) else None
+
+    @cached_property
+    def _direct(self) -> list[bool]:
+        """For each observation, whether gradients of guesses are compared with its update as they are."""
+        return [_is_compared_directly(seen) for seen in self.seen]
 
     @property
     def is_compiled(self) -> bool:
@@ -136,13 +143,28 @@ def _is_compared_directly(seen: Observation) -> bool:
     return is_kept(0.0) and is_kept(1.0)
 
 
-def _distances(seen: Observation, match: Distance, gradient: Params) -> tuple[Tensor, Params]:
-    """Return the distances (S,) of gradients (S, ...) from the update that arrived, and their derivatives by the gradients."""
-    leaves = {name: value.detach().requires_grad_() for name, value in gradient.items()}
+def _distances(
+    seen: Observation, match: Distance, entries: Tensor, shapes: Mapping[str, torch.Size], *, direct: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the distances (S,) of S gradients from the update of one observation, and their derivatives (S, P) by the entries.
+
+    Args:
+        seen: the observation.
+        match: the distance from its update.
+        entries: the entries (S, P) of the gradients.
+        shapes: the shape of each tensor of a gradient, by parameter.
+        direct: whether gradients are compared as they are; else autograd follows the imitation that changes them first.
+    """
+    if direct and isinstance(match, WholeDistance) and list(match.shapes) == list(shapes):
+        return match.derivative_by_entries(entries)
+    leaf = entries.detach().requires_grad_()
     with torch.enable_grad():
-        update = seen.replay.to_gradient(_replayed(seen, leaves))
-        if isinstance(match, WholeDistance) and all(update.get(name) is leaf for name, leaf in leaves.items()):
-            return match.derivative(gradient)
-        distances = match(update)
-        derivatives = torch.autograd.grad(distances.sum(), list(leaves.values()), materialize_grads=True)
-    return distances.detach(), dict(zip(leaves, derivatives, strict=True))
+        update = seen.replay.to_gradient(_replayed(seen, split_lanes(leaf, shapes)))
+        if isinstance(match, WholeDistance):
+            compared = match.entries(update)
+            distances, derivatives = match.derivative_by_entries(compared.detach())
+        else:
+            compared = distances = match(update)
+            derivatives = torch.ones_like(distances)
+        (derivative,) = vjp([compared], [leaf], [derivatives])
+    return distances.detach(), derivative

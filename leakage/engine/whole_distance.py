@@ -42,7 +42,7 @@ class WholeDistance:
         return replace(self, goal=self.goal.expand(count, -1).contiguous())
 
     def __call__(self, update: Params) -> Tensor:
-        entries = self._entries(update)
+        entries = self.entries(update)
         if self.kind == "cosine":
             return 1 - self._along(entries) / self._norm(entries)
         gap = entries - self.goal
@@ -50,13 +50,17 @@ class WholeDistance:
 
     def derivative(self, update: Params) -> tuple[Tensor, Params]:
         """Return the distances (S,), and their derivatives by the gradients, (S, ...); 0 for a parameter that is not compared."""
-        distances, derivatives = self._with_derivative(self._entries(update))
-        count, parts = distances.shape[0], derivatives.split([shape.numel() for shape in self.shapes.values()], 1)
-        compared = {name: part.view(count, *shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+        distances, derivatives = self.derivative_by_entries(self.entries(update))
+        compared = split_lanes(derivatives, self.shapes)
         derivative = {name: compared[name] if name in compared else torch.zeros_like(value) for name, value in update.items()}
         return distances, derivative
 
-    def _with_derivative(self, entries: Tensor) -> tuple[Tensor, Tensor]:
+    def entries(self, update: Params) -> Tensor:
+        """Return the entries (S, P) of updates (S, ...) that are compared."""
+        return flatten_lanes({name: update[name] for name in self.shapes})
+
+    def derivative_by_entries(self, entries: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the distances (S,), and their derivatives by the entries (S, P) of the tensors compared, in the order of `shapes`."""
         if self.kind == "cosine":
             norm, along = self._norm(entries), self._along(entries)
             derivative = self._weighted(entries * (along / norm**3).unsqueeze(1))
@@ -66,9 +70,6 @@ class WholeDistance:
             weighted = self._weighted(gap)
             return (gap * weighted).sum(1), 2 * weighted
         return self._weighted(gap.abs()).sum(1), self._weighted(gap.sign())
-
-    def _entries(self, update: Params) -> Tensor:
-        return flatten_lanes({name: update[name] for name in self.shapes})
 
     def _along(self, entries: Tensor) -> Tensor:
         return entries @ self.goal if self.goal.dim() == 1 else (entries * self.goal).sum(1)
@@ -100,3 +101,9 @@ def flatten(update: Params) -> Tensor:
 def flatten_lanes(update: Params) -> Tensor:
     """Concatenate the entries of each of S updates: name -> (S, ...) becomes (S, P)."""
     return torch.cat([value.reshape(value.shape[0], -1) for value in update.values()], 1)
+
+
+def split_lanes(entries: Tensor, shapes: Mapping[str, torch.Size]) -> Params:
+    """Undo `flatten_lanes`: split entries (S, P) into tensors (S, ...) by name; `shapes` are those of the tensors, without S."""
+    parts = entries.split([shape.numel() for shape in shapes.values()], 1)
+    return {name: part.view(len(entries), *shape) for (name, shape), part in zip(shapes.items(), parts, strict=True)}

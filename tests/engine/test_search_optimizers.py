@@ -79,16 +79,18 @@ from leakage.spec.experiment import Experiment, Part
 from leakage.workers.adapter import play
 from leakage.workers.plugin_catalog import describe
 
-for _ in islice(play(Experiment(attack=Part(id="{attack}")).resolve(describe())), 8):
+for _ in islice(play(Experiment(attack=Part(id="{attack}"), defenses=[Part(id=id) for id in {defenses}]).resolve(describe())), 8):
     pass
 print(*sorted({{"torch._dynamo", "sympy"}} & set(sys.modules)))
 """
 
 
-@pytest.mark.parametrize("attack", ["idlg", "inverting_gradients", "gradinversion"])
-def test_a_search_loads_neither_the_compiler_nor_sympy(attack: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("attack", "defenses"), [("idlg", []), ("inverting_gradients", []), ("gradinversion", []), ("inverting_gradients", ["ada_defense"])]
+)
+def test_a_search_loads_neither_the_compiler_nor_sympy(attack: str, defenses: list[str], tmp_path: Path) -> None:
     """They took 4 s of the first search in each process. LPIPS, where its weights are, loads them with torchvision."""
-    command = [sys.executable, "-c", SEARCH.format(attack=attack)]
+    command = [sys.executable, "-c", SEARCH.format(attack=attack, defenses=defenses)]
     environment = {**os.environ, "TORCH_HOME": str(tmp_path), "LEAKAGE_DATA": ""}
     printed = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=True).stdout
     assert printed.split() == []
