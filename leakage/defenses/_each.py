@@ -1,6 +1,6 @@
 """What defenses share: clients with a changed update, error variances, the mean over rounds, and clipping by norm."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -22,6 +22,27 @@ def change_update(client: Client, change: Callable[[Params], Params]) -> Client:
 def change_tensors(client: Client, change: Callable[[str, Tensor], Tensor]) -> Client:
     """Return a client that replaces each tensor of its update by `change(name, tensor)`, a function without randomness."""
     return change_update(client, lambda update: {name: change(name, g) for name, g in update.items()})
+
+
+def change_entries(client: Client, received: Params, change: Callable[[Tensor, Sequence[int]], Tensor]) -> Client:
+    """Return a client that applies `change` to all entries of its update at once.
+
+    On small networks this is several times as fast as `change_tensors`.
+
+    Args:
+        client: the client, or an attacker's imitation of it.
+        received: the update that arrived, by parameter. It has no axes of guesses, so it says how many axes are those of a parameter.
+        change: (entries (..., P) of all tensors, number of entries of each tensor) -> new entries, without randomness. The tensors lie one
+            after the other; the axes before P count guesses.
+    """
+
+    def change_all(update: Params) -> Params:
+        parts = [g.reshape(*g.shape[: g.dim() - received[name].dim()], -1) for name, g in update.items()]
+        sizes = [part.shape[-1] for part in parts]
+        changed = change(torch.cat(parts, -1), sizes).split(sizes, -1)
+        return {name: part.reshape(g.shape) for (name, g), part in zip(update.items(), changed, strict=True)}
+
+    return change_update(client, change_all)
 
 
 def change_update_at_random(client: Client, step_rng: StepRng, name: str, change: Callable[[Params, torch.Generator], Params]) -> Client:

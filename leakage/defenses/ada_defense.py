@@ -1,13 +1,13 @@
 """AdaDefense: the client sends a step of Adam instead of the gradient; and the inversion of that step."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from leakage.defenses._each import change_tensors, exact_errors
+from leakage.defenses._each import change_entries, exact_errors
 from leakage.engine.core import AdaptiveStrategy, Client, ClientState, Defense, Params, StepRng, Update, choice, param
 from leakage.engine.devices import double
 
@@ -71,12 +71,11 @@ class AdaDefense(Defense):
         return send
 
     def surrogate(self, client: Client, received: Params) -> Client:
-        def send(weights: Params, x: Tensor, y: Tensor, state: ClientState) -> Update:
-            update, state = client(weights, x, y, state)
-            exact, state = self.stand_in({name: g.detach() for name, g in update.items()}, state)
-            return {name: exact[name] + self._derivative(g, received[name].dim()) for name, g in update.items()}, state
+        def send_first(g: Tensor, sizes: Sequence[int]) -> Tensor:
+            exact, _ = self.stand_in({"": g.detach()}, {})
+            return exact[""] + self._derivative(g, sizes)
 
-        return send
+        return change_entries(client, received, send_first)
 
     def strategies(self) -> dict[str, AdaptiveStrategy]:
         return {
@@ -234,10 +233,7 @@ class AdaDefense(Defense):
     # ------------------------------------------------------------ parts
 
     def _signs(self, client: Client, received: Params) -> Client:
-        def soft(name: str, g: Tensor) -> Tensor:
-            return self._unit * (g / self._usual(g, received[name].dim())).tanh()
-
-        return change_tensors(client, soft)
+        return change_entries(client, received, lambda g, sizes: self._unit * (g / self._usual(g, sizes)).tanh())
 
     def _second(self, v: Tensor, g: Tensor) -> Tensor:
         square = g.square()
@@ -247,16 +243,19 @@ class AdaDefense(Defense):
             return v - (1 - self.beta2) * (v - square).sign() * square
         return self.beta2 * v + (1 - self.beta2) * square
 
-    def _derivative(self, g: Tensor, dimensions: int) -> Tensor:
-        """Return zeros that have the derivative of _unit * g / (|g| + rms(g) + eps), with rms(g) as a constant.
+    def _derivative(self, g: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Return zeros that have the derivative of _unit * g / (|g| + rms + eps), with the root mean square of each tensor as a constant.
 
-        The last `dimensions` axes of g are those of the parameter; axes before them count guesses.
+        g are the entries (..., P) of tensors of `sizes` entries.
         """
-        soft = self._unit * g / (g.abs() + self._usual(g, dimensions))
+        soft = self._unit * g / (g.abs() + self._usual(g, sizes))
         return soft - soft.detach()
 
-    def _usual(self, g: Tensor, dimensions: int) -> Tensor:
-        return g.detach().square().mean(tuple(range(-dimensions, 0)), keepdim=True).sqrt() + self.eps
+    def _usual(self, g: Tensor, sizes: Sequence[int]) -> Tensor:
+        """Return, for each entry of g (..., P), the root mean square of its tensor plus eps; the tensors have `sizes` entries."""
+        means = [part.mean(-1, keepdim=True) for part in g.detach().square().split(sizes, -1)]
+        usual = [mean.expand(*mean.shape[:-1], size) for mean, size in zip(means, sizes, strict=True)]
+        return torch.cat(usual, -1).sqrt() + self.eps
 
     @property
     def _unit(self) -> float:

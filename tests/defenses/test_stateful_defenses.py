@@ -116,15 +116,35 @@ def test_the_attackers_stand_in_is_exact_and_is_steep_where_entries_are_of_usual
     )  # rms = 5 / sqrt(4); plus 1e-8
 
 
-def test_several_guesses_together_are_imitated_like_each_alone() -> None:
-    received, guesses = {"w": some(0, 4, 3)}, [some(seed, 4, 3).requires_grad_() for seed in (1, 2)]
-    together = torch.stack([g.detach() * factor for g, factor in zip(guesses, (1, 1000), strict=True)]).requires_grad_()
-    weight = some(3, 2, 4, 3)
-    (sent_gradient,) = torch.autograd.grad((imitated(AdaDefense(), {"w": together}, received)["w"] * weight).sum(), together)
-    for lane in range(2):
-        alone = together[lane].detach().requires_grad_()
-        (own,) = torch.autograd.grad((imitated(AdaDefense(), {"w": alone}, received)["w"] * weight[lane]).sum(), alone)
-        torch.testing.assert_close(sent_gradient[lane], own, rtol=1e-12, atol=0)
+def test_each_tensor_of_an_imitated_stand_in_has_its_own_usual_size() -> None:
+    """Entries as large as the root mean square of their tensor: "stand-in" has the slope 1 / (4 rms), "signs alone" the value tanh(1)."""
+    update: Params = {"w": torch.tensor([[5.0, -5.0]]), "b": torch.tensor([0.02, 0.02, -0.02])}
+    guess = {name: g.double().requires_grad_() for name, g in update.items()}
+    stand_in = imitated(AdaDefense(), guess, update)
+    slopes = torch.autograd.grad([sent.sum() for sent in stand_in.values()], list(guess.values()))
+    signs = AdaDefense().strategies()["signs alone"].surrogate(sends(guess), update)({}, NOWHERE, NOWHERE, {})[0]
+    for name, slope, usual in zip(guess, slopes, (5, 0.02), strict=True):
+        torch.testing.assert_close(slope, torch.full_like(slope, 1 / (4 * usual)), rtol=1e-6, atol=0)
+        torch.testing.assert_close(signs[name].detach(), guess[name].detach().sign() * math.tanh(1), rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("strategy", ["stand-in of the guess", "signs alone"])
+def test_several_guesses_together_are_imitated_like_each_alone(strategy: str) -> None:
+    imitate = AdaDefense().strategies()[strategy].surrogate
+    received: Params = {"w": some(0, 4, 3), "b": some(4, 3)}
+    guesses = [{name: factor * some(seed, *g.shape) for name, g in received.items()} for seed, factor in ((1, 1), (2, 1000))]
+    weights = [{name: some(seed, *g.shape) for name, g in received.items()} for seed in (3, 5)]
+
+    def slopes(guess: Params, weight: Params) -> tuple[Tensor, ...]:
+        guess = {name: g.clone().requires_grad_() for name, g in guess.items()}
+        sent = imitate(sends(guess), received)({}, NOWHERE, NOWHERE, {})[0]
+        return torch.autograd.grad([(sent[name] * weight[name]).sum() for name in sent], list(guess.values()))
+
+    def together(updates: list[Params]) -> Params:
+        return {name: torch.stack([update[name] for update in updates]) for name in received}
+
+    for both, *alone in zip(slopes(together(guesses), together(weights)), *map(slopes, guesses, weights), strict=True):
+        torch.testing.assert_close(both, torch.stack(alone), rtol=1e-12, atol=0)
 
 
 def test_the_moments_are_kept_from_round_to_round_and_turn_once_in_each() -> None:
