@@ -1,10 +1,10 @@
-"""Eight variants of a comparison together against one, in real workers; and how fast the page answers meanwhile."""
+"""Eight variants of a comparison together against one, by formula and by autograd; and how fast the page answers meanwhile."""
 
-import statistics
 import time
+from statistics import median
 from typing import Any
 
-from live import ROUNDS, Site, browser
+from live import Site, browser
 from loop import experiment
 from playwright.sync_api import Page
 
@@ -15,6 +15,7 @@ from leakage.spec.experiment import Assumptions, Experiment, Part
 
 ARMS = 8
 STEPS = 2000
+ROUNDS = 5
 STACKS: tuple[tuple[Part, ...], ...] = (
     (),
     (Part(id="gaussian_noise", fields={"scale": 0.01}),),
@@ -50,24 +51,36 @@ def wait_for_workers(site: Site) -> Service:
     doors.store.put_note(SPEEDS, {"lenet": (0.01, 0.02)})
     while not doors.catalog():
         time.sleep(0.5)
-    until_done(doors, arms(0)[:2], "warm")
+    until_done(doors, arms(0), "warm")
     return doors
 
 
-def eight_runs(site: Site) -> dict[str, Any]:
-    """Measure the seconds from pressing Run until all runs have ended, of one variant and of eight in turn, medians of ROUNDS."""
-    doors, one, eight = wait_for_workers(site), [], []
+def eight_runs(doors: Service, by_autograd: Service) -> dict[str, Any]:
+    """Time one variant, eight, and one by autograd in turn, ROUNDS times, from submission until all runs have ended.
+
+    Args:
+        doors: the runs of a site that computes by formula.
+        by_autograd: the runs of a second site, which has LEAKAGE_STEP=autograd.
+
+    Returns:
+        Medians of the seconds ("one_s", "eight_s", "by_autograd_s"), and of the ratios within a round: eight variants to one ("ratio"), and
+        to one by autograd ("ratio_by_autograd").
+    """
+    one, eight, autograd = list[float](), list[float](), list[float]()
     for round_ in range(ROUNDS):
         one.append(until_done(doors, arms(100 + round_)[:1], "one"))
         eight.append(until_done(doors, arms(200 + round_), "eight"))
-    ratio = statistics.median(many / single for single, many in zip(one, eight, strict=True))
-    return {"arms": ARMS, "steps": STEPS, "one_s": statistics.median(one), "eight_s": statistics.median(eight), "ratio": ratio}
-
-
-def single_run(site: Site) -> float:
-    """Measure the seconds of one variant, the median of ROUNDS."""
-    doors = wait_for_workers(site)
-    return statistics.median(until_done(doors, arms(300 + round_)[:1], "one") for round_ in range(ROUNDS))
+        autograd.append(until_done(by_autograd, arms(300 + round_)[:1], "one"))
+    return {
+        "arms": ARMS,
+        "steps": STEPS,
+        "rounds": ROUNDS,
+        "one_s": median(one),
+        "eight_s": median(eight),
+        "by_autograd_s": median(autograd),
+        "ratio": median(many / single for single, many in zip(one, eight, strict=True)),
+        "ratio_by_autograd": median(many / single for single, many in zip(autograd, eight, strict=True)),
+    }
 
 
 def clicks(site: Site) -> dict[str, Any]:
@@ -85,7 +98,7 @@ def clicks(site: Site) -> dict[str, Any]:
         taken = answers(page)
         assert page.evaluate(f"() => {live}") == ARMS, "the runs ended too early: nothing was measured"
         page.close()
-    return {"live": ARMS, "idle_s": statistics.median(idle), "median_s": statistics.median(taken), "worst_s": max(taken)}
+    return {"live": ARMS, "idle_s": median(idle), "median_s": median(taken), "worst_s": max(taken)}
 
 
 def answers(page: Page) -> list[float]:

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ class Site:
         self.process = subprocess.Popen(["make", "run"], cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True)
 
     def service(self) -> Service:
-        config = settings()
+        config = replace(settings(), home=Path(self.folder.name).resolve())
         return Service(Store(config.store), config)
 
     def web_process(self) -> int:

@@ -88,23 +88,26 @@ if given.only in (None, "learn"):
     say()
 
 if given.only in (None, "arms"):
+    os.environ["LEAKAGE_COMPILE"] = "0"  # a site that waits would compile beside the other
     site = live.Site()
     try:
-        eight, clicks = arms.eight_runs(site), arms.clicks(site)
+        doors = arms.wait_for_workers(site)
+        os.environ["LEAKAGE_STEP"] = AUTOGRAD
+        by_autograd = live.Site()
+        try:
+            eight = arms.eight_runs(doors, arms.wait_for_workers(by_autograd))
+        finally:
+            by_autograd.close()
+            del os.environ["LEAKAGE_STEP"]
+        clicks = arms.clicks(site)
     finally:
         site.close()
-    os.environ["LEAKAGE_STEP"] = AUTOGRAD
-    site = live.Site()
-    try:
-        eight["by_autograd_s"] = arms.single_run(site)
-    finally:
-        site.close()
-        del os.environ["LEAKAGE_STEP"]
+        del os.environ["LEAKAGE_COMPILE"]
     body |= {"arms": eight, "clicks": clicks}
     say("Comparisons: eight LeNet arms of Inverting Gradients")
     measured = [
         [f"eight arms against one, {eight['steps']} steps (times as long)", eight["ratio"], ""],
-        ["eight arms against one by autograd (times as long)", eight["eight_s"] / eight["by_autograd_s"], "<= 2.5"],
+        ["eight arms against one by autograd (times as long)", eight["ratio_by_autograd"], "<= 2.5"],
         ["a click while eight arms are live (s, median)", clicks["median_s"], "<= 0.5"],
         ["the same with nothing running (s, median)", clicks["idle_s"], ""],
     ]
