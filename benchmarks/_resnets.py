@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from _table import say, table
 
+from leakage.models.resnet import STAGES
 from leakage.spec.experiment import Experiment, Part, Picture
 
 SEED = 1
@@ -22,7 +23,7 @@ class Cell(NamedTuple):
     pictures: int
     published: str
     seed: int = SEED
-    also: Mapping[str, Any] = MappingProxyType({})  # fields of the attack, or `batch_norm`
+    also: Mapping[str, Any] = MappingProxyType({})  # fields of the attack, or `batch_norm`, or `weights`: how they are drawn
 
     def describe_run(self, picture: int) -> dict[str, Any]:
         """Return what a run is stored under."""
@@ -31,14 +32,24 @@ class Cell(NamedTuple):
 
     def experiment(self, picture: int) -> Experiment:
         """Return the attack on a picture."""
-        attack = {name: value for name, value in self.also.items() if name != "batch_norm"}
+        attack = {name: value for name, value in self.also.items() if name not in ("batch_norm", "weights")}
         return Experiment(
             pictures=(Picture(source="cifar10", id=str(picture)),),
-            model=Part(id="resnet", fields={"kind": self.kind, "width": self.width}),
+            model=self._drawn_by_torch if "weights" in self.also else Part(id="resnet", fields={"kind": self.kind, "width": self.width}),
             attack=Part(id="inverting_gradients", fields={"steps": self.steps, "tv_weight": self.tv_weight, **attack}),
             batch_norm=self.also.get("batch_norm", "eval"),
             seed=self.seed,
         )
+
+    @property
+    def _drawn_by_torch(self) -> Part:
+        """The same network without the biases of its last layer, with weights as PyTorch draws them: Kaiming's fan-out is not used."""
+        stages, _ = STAGES[self.kind]
+        steps = [f"conv 3@{self.width} p1 norm"]
+        for stage, blocks in enumerate(stages):
+            block = f"block {self.width * 2**stage}"
+            steps += [f"{block} /2 norm" if stage and not number else f"{block} norm" for number in range(blocks)]
+        return Part(id="custom", fields={"network": " - ".join([*steps, "mean"]), "activation": "relu", "normalise": "cifar10"})
 
 
 def print_results(found: Sequence[tuple[Cell, Sequence[Mapping[str, Any]]]]) -> None:

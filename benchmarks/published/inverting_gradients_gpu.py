@@ -7,8 +7,8 @@ Here: untrained networks, the first CIFAR-10 test pictures one at a time, labels
 seed, one start. Each step is a CUDA graph; the pictures of a network are attacked side by side.
 Differs from the paper: 10 pictures for 100, 4 for 10; one start for several; 4,800 steps for 24,000 on ResNet18 of width 64 and ResNet34.
 Found: 18.9 dB (deviation 2.6) on ResNet20-4, where 1,000 steps give 16.5 on three of the pictures (inverting_gradients_networks.py).
-22.1 dB on ResNet18 of width 64, 16.3 on width 16. ResNet34 gives 15.0, 6.6 dB less than in the paper. A grey picture has 12.4 dB, as the
-mean of the ten pictures, and 11.9 as that of the four.
+22.1 dB on ResNet18 of width 64, 16.3 on width 16. ResNet34 gives 15.0, 6.6 dB less than in the paper, which is due to how its weights are
+drawn (inverting_gradients_widths.py). A grey picture has 12.4 dB, as the mean of the ten pictures, and 11.9 as that of the four.
 
 The stored runs were computed on an NVIDIA H200 with torch 2.11, without LPIPS, by two processes whose files were joined; their seconds were
 not kept. Started again, it goes on where it was stopped.
