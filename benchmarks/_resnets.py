@@ -35,21 +35,23 @@ class Cell(NamedTuple):
         attack = {name: value for name, value in self.also.items() if name not in ("batch_norm", "weights")}
         return Experiment(
             pictures=(Picture(source="cifar10", id=str(picture)),),
-            model=self._drawn_by_torch if "weights" in self.also else Part(id="resnet", fields={"kind": self.kind, "width": self.width}),
+            model=resnet(self.kind, self.width, drawn_by_torch="weights" in self.also),
             attack=Part(id="inverting_gradients", fields={"steps": self.steps, "tv_weight": self.tv_weight, **attack}),
             batch_norm=self.also.get("batch_norm", "eval"),
             seed=self.seed,
         )
 
-    @property
-    def _drawn_by_torch(self) -> Part:
-        """The same network without the biases of its last layer, with weights as PyTorch draws them: Kaiming's fan-out is not used."""
-        stages, _ = STAGES[self.kind]
-        steps = [f"conv 3@{self.width} p1 norm"]
-        for stage, blocks in enumerate(stages):
-            block = f"block {self.width * 2**stage}"
-            steps += [f"{block} /2 norm" if stage and not number else f"{block} norm" for number in range(blocks)]
-        return Part(id="custom", fields={"network": " - ".join([*steps, "mean"]), "activation": "relu", "normalise": "cifar10"})
+
+def resnet(kind: str, width: int, *, drawn_by_torch: bool = False) -> Part:
+    """Return a ResNet whose weights are drawn by Kaiming's fan-out, or, without the biases of its last layer, by PyTorch's default."""
+    if not drawn_by_torch:
+        return Part(id="resnet", fields={"kind": kind, "width": width})
+    stages, _ = STAGES[kind]
+    steps = [f"conv 3@{width} p1 norm"]
+    for stage, blocks in enumerate(stages):
+        block = f"block {width * 2**stage}"
+        steps += [f"{block} /2 norm" if stage and not number else f"{block} norm" for number in range(blocks)]
+    return Part(id="custom", fields={"network": " - ".join([*steps, "mean"]), "activation": "relu", "normalise": "cifar10"})
 
 
 def print_results(found: Sequence[tuple[Cell, Sequence[Mapping[str, Any]]]]) -> None:
