@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from leakage.learn import recordings
 from leakage.learn.claims import corrected, prints_equal, recompute
 from leakage.learn.lessons import Claim
-from leakage.learn.paper_rows import FILE, Museum, Paper, PaperRow, command_of
+from leakage.learn.paper_rows import FILE, Museum, Paper, PaperRow, script_of
 from leakage.learn.paper_verdicts import verdict_of
 from leakage.settings import ROOT
 from leakage.spec.catalog import Catalog
@@ -64,11 +64,15 @@ def problem_of(row: PaperRow, paper: Paper, known: Catalog | None, *, root: Path
 
 def _unrepeatable(row: PaperRow, known: Catalog | None, root: Path) -> str:
     """Return why a row cannot be run again, as a sentence; empty if it can."""
-    command, result = root / command_of(row), Path(row.ours.file).stem
-    if not command.is_file():
-        return f"there is no {command_of(row)}."
-    if not re.search(rf"[\"/]{result}(\.json)?\"", command.read_text(encoding="utf-8")):
-        return f"{command_of(row)} does not write {row.ours.file}."
+    script, result = root / script_of(row), Path(row.ours.file).stem
+    if not script.is_file():
+        return f"there is no {script_of(row)}."
+    text = script.read_text(encoding="utf-8")
+    if not re.search(rf"[\"/]{result}(\.json)?\"", text):
+        return f"{script_of(row)} does not write {row.ours.file}."
+    for option in row.options.split():
+        if option.startswith("-") and f'"{option}"' not in text:
+            return f"{script_of(row)} has no option {option}."
     if row.run and not (recordings.FOLDER / f"{row.run}.json").is_file():
         return f"there is no recorded run {row.run}."
     try:

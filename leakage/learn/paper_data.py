@@ -21,7 +21,7 @@ VERDICTS: dict[Verdict, str] = {  # in the order of the page, each with what it 
     "held so far": "The paper claims protection; none of our runs succeeds, though they do without it. That is no proof.",
     "differs": "Our number is not close, and no second row shows why; or an order or a statement of the paper does not hold here; "
     "or fewer than half of our runs break the protection.",
-    "explained": "Our number is not close; a second row shows the cause.",
+    "explained": "Our number is not close. A second row removes the cause; its number is close, or better.",
     "stronger": "Our attack gets closer than the paper's. The row says what may be the reason.",
     "same conclusion": "The table is about an order. The rows have the same order in the paper and here, whatever the numbers are.",
     "reproduced": "Our number is close to the paper's, or what the paper says in words is true of it.",
@@ -143,13 +143,13 @@ def _row(row: PaperRow, paper: Paper, known: Catalog | None, *, checked: bool) -
         "mean": as_shown(row.mean.stated, row.unit) if row.mean else "",
         "file": row.ours.file,
         "problem": problem,
-        **({"way": "command", "command": f"python {command_of(row)}"} if problem else _way(row, known)),
+        **({"way": "command", "command": command_of(row)} if problem else _way(row, known)),
     }
 
 
 def _way(row: PaperRow, known: Catalog | None) -> dict[str, Any]:
     """Return how a row is repeated: a recorded run to play, a link to the Lab or the reason why there is none, or a command."""
-    command = f"python {command_of(row)}"
+    command = command_of(row)
     if row.run:
         return {"way": "run", "run": row.run, "title": planned_run(row.run).title, "command": command}
     experiment = experiment_of(row)

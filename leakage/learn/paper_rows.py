@@ -25,7 +25,8 @@ class NumberRule(Base):
 
     kind: Literal["number"]
     cause: Name | None = None
-    """The row that shows why ours differs, by a second run: the verdict is *explained*."""
+    """The row of a second run, without what made ours differ. If its number is close to the same published one, or better, the verdict is
+    *explained*."""
 
 
 class OrderRule(Base):
@@ -108,6 +109,8 @@ class PaperRow(Base):
     """Settings with which the Lab computes one picture of the row, as JSON."""
     seconds: float | None = None
     """The processor seconds that such a run took."""
+    options: str = ""
+    """The options with which the command computes the row, such as "--steps 400"; empty: without any it computes this row, too."""
 
     @model_validator(mode="after")
     def _is_whole(self) -> "PaperRow":
@@ -181,13 +184,16 @@ class Paper(Base):
 
     @model_validator(mode="after")
     def _names_exist(self) -> "Paper":
-        ids = {row.id for row in self.rows}
+        rows = {row.id: row for row in self.rows}
         for row in self.rows:
             if isinstance(row.rule, OrderRule) and row.id not in getattr(self.orders.get(row.rule.order), "rows", ()):
                 raise ValueError(f"{row.id}: it is not in the order {row.rule.order}.")
-            if isinstance(row.rule, NumberRule) and row.rule.cause and row.rule.cause not in ids:
-                raise ValueError(f"{row.id}: there is no row {row.rule.cause}.")
-        if unknown := {id for order in self.orders.values() for id in order.rows} - ids:
+            if isinstance(row.rule, NumberRule) and row.rule.cause:
+                if not (cause := rows.get(row.rule.cause)):
+                    raise ValueError(f"{row.id}: there is no row {row.rule.cause}.")
+                if (cause.published, cause.unit, cause.rule) != (row.published, row.unit, NumberRule(kind="number")):
+                    raise ValueError(f"{row.id}: its cause, {cause.id}, needs the same published number and unit, and no cause of its own.")
+        if unknown := {id for order in self.orders.values() for id in order.rows} - set(rows):
             raise ValueError(f"{self.id}: an order has rows that do not exist: {', '.join(sorted(unknown))}.")
         return self
 
@@ -205,9 +211,14 @@ class Museum(Base):
         return self
 
 
-def command_of(row: PaperRow) -> str:
+def script_of(row: PaperRow) -> str:
     """Return the path of the script that writes the result file of a row: it has the file's name."""
     return f"benchmarks/published/{row.ours.file.rsplit('/', 1)[-1].removesuffix('.json')}.py"
+
+
+def command_of(row: PaperRow) -> str:
+    """Return the command that computes a row."""
+    return f"python {script_of(row)} {row.options}".rstrip()
 
 
 @cache

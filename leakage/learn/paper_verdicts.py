@@ -40,7 +40,7 @@ def verdict_of(row: PaperRow, paper: Paper, read: Read) -> Verdict:
         case ReferenceRule():
             return ""
         case NumberRule():
-            return _by_number(row, rule, read(row.ours))
+            return _by_number(row, rule, paper, read)
         case OrderRule():
             return "same conclusion" if _holds(paper.orders[rule.order], paper, read) else "differs"
         case StatementRule():
@@ -121,12 +121,12 @@ def _factor(factor: float) -> str:
     return f"{float(three):,.0f}" if 100 <= factor < 1e5 else with_power(three)
 
 
-def _by_number(row: PaperRow, rule: NumberRule, ours: float) -> Verdict:
-    published = row.published
+def _by_number(row: PaperRow, rule: NumberRule, paper: Paper, read: Read) -> Verdict:
+    published, ours = row.published, read(row.ours)
     assert published is not None, "the schema demands it"
     if is_close(published, ours, row.unit):
         return "reproduced"
-    if rule.cause:
+    if any(verdict_of(other, paper, read) in ("reproduced", "stronger") for other in paper.rows if other.id == rule.cause):
         return "explained"
     return "stronger" if (ours < published) == (row.unit in LOWER_IS_STRONGER) else "differs"
 

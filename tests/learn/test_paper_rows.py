@@ -15,7 +15,7 @@ from leakage.learn.claims import recompute
 from leakage.learn.lessons import Claim
 from leakage.learn.paper_checks import problems, write_todays_numbers
 from leakage.learn.paper_data import VERDICTS, as_shown, museum_page
-from leakage.learn.paper_rows import FILE, Museum, Paper, PaperRow, Unit, museum
+from leakage.learn.paper_rows import FILE, Museum, NumberRule, Paper, PaperRow, Unit, command_of, museum
 from leakage.learn.paper_verdicts import basis_of, comparison, is_close, verdict_of
 from leakage.settings import ROOT
 from leakage.spec.experiment import SpecError, parse_as
@@ -82,7 +82,15 @@ def test_close_numbers_are_reproduced_and_far_ones_are_stronger_or_differ(unit: 
     assert judged(number, unit=unit, published=published, ours=close) == "reproduced"
     stronger = (far < published) == (unit in ("MSE", "RMSE"))  # a small error is a strong attack; elsewhere a large number is
     assert judged(number, unit=unit, published=published, ours=far) == ("stronger" if stronger else "differs")
-    assert judged({**number, "cause": "other"}, unit=unit, published=published, ours=far) == "explained"
+
+
+@pytest.mark.parametrize(("cause", "verdict"), [(8.0, "differs"), (17.0, "explained"), (30.0, "explained")])
+def test_a_cause_explains_only_if_its_own_number_is_close_or_stronger(cause: float, verdict: str) -> None:
+    paper = next(paper for paper in museum().papers if paper.id == "inverting-gradients")
+    row = next(row for row in paper.rows if row.id == "ig-1-trained")  # published: 18.08 dB
+    assert isinstance(row.rule, NumberRule)
+    other = next(other for other in paper.rows if other.id == row.rule.cause)
+    assert verdict_of(row, paper, lambda asked: cause if asked == other.ours else asked.stated) == verdict
 
 
 @pytest.mark.parametrize(("successes", "verdict"), [(0, "held so far"), (1, "differs"), (2, "overturned"), (3, "overturned")])
@@ -175,6 +183,7 @@ def test_a_key_that_is_gone_a_verdict_and_a_command_are_named(copied: Path) -> N
     raw = deepcopy(RAW)
     row_named(raw, "r-gap-9-every")["ours"]["take"] = "mse.[0.0003]"
     row_named(raw, "idlg-labels")["verdict"] = "overturned"
+    row_named(raw, "ig-6-160")["options"] = "--width 160 --step 97"
     (copied / "benchmarks/published/admm_overturned.py").unlink()
     (copied / "benchmarks/published/bias_attack.py").write_text('save("other", {})')
     found = dict((row, sentence) for _, row, sentence in named(raw, copied))
@@ -182,7 +191,8 @@ def test_a_key_that_is_gone_a_verdict_and_a_command_are_named(copied: Path) -> N
     assert found["idlg-labels"] == "the rule says reproduced; overturned is stated."
     assert found["admm-naive"] == "there is no benchmarks/published/admm_overturned.py."
     assert found["ig-5-exact"] == "benchmarks/published/bias_attack.py does not write benchmarks/results/bias_attack.json."
-    assert len(found) == 3 + 4  # the report has four rows
+    assert found["ig-6-160"] == "benchmarks/published/hundred_pictures.py has no option --step."
+    assert len(found) == 4 + 4  # the report has four rows
 
 
 def test_a_recorded_run_or_settings_that_are_gone_are_named() -> None:
@@ -203,6 +213,8 @@ def test_a_recorded_run_or_settings_that_are_gone_are_named() -> None:
         ("ig-1-lenet", {"run": "r02"}, "one is enough"),
         ("ig-1-lenet", {"rule": {"kind": "order", "order": "nowhere"}}, "it is not in the order nowhere"),
         ("ig-1-lenet", {"rule": {"kind": "number", "cause": "nobody"}}, "there is no row nobody"),
+        ("ig-1-lenet", {"rule": {"kind": "number", "cause": "ig-1-trained-0.1"}}, "needs the same published number and unit"),
+        ("ig-1-trained-0.1", {"rule": {"kind": "number", "cause": "ig-1-trained"}}, "needs the same published number and unit"),
         ("ig-1-lenet", {"id": "dlg-lenet"}, "used twice: dlg-lenet"),
         ("ig-1-lenet", {"verdict": "fine"}, "verdict"),
     ],
@@ -212,6 +224,12 @@ def test_a_row_that_says_nothing_is_refused_with_its_name(id: str, change: dict[
     row_named(raw, id).update(change)
     with pytest.raises(SpecError, match=sentence.replace("(", "\\(")):
         parsed(raw)
+
+
+def test_the_command_of_a_row_has_the_options_that_compute_it() -> None:
+    rows = {row.id: row for paper in museum().papers for row in paper.rows}
+    assert command_of(rows["ig-6-160"]) == "python benchmarks/published/hundred_pictures.py --width 160 --steps 97"
+    assert command_of(rows["ig-6"]) == "python benchmarks/published/hundred_pictures.py"
 
 
 def test_todays_numbers_and_verdicts_can_be_written(tmp_path: Path) -> None:
