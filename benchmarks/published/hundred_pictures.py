@@ -5,26 +5,28 @@ steps from 4 starts. The authors chose by eye. A notebook of their code ("ResNet
 of all 100, MSE 1.3304 in the units of a normalized input, and lists seven "noteworthy classes where privacy was broken in this run".
 
 Here: the first test picture of each CIFAR-100 class, labels granted, TV 0.01, one start, BatchNorm in eval mode, one seed. `words` are the
-program's verdicts (recognizable, singled out, partly, not shown), which compare each guess with 100 candidates. `first` counts the guesses
-that are nearest, by pixels, to the picture with their label among the 100; of shuffled guesses one is, on average. All other scores pair
-guesses and pictures so that the error is least, which lowers the error of a batch by 2 % at width 32.
+program's verdicts (recognizable, singled out, partly, not shown), which compare a guess with 100 candidates, but rank only the first 16
+pictures of a batch (RANKED in leakage/evaluation/baselines.py). `first` counts the guesses that are nearest, by pixels, to the picture
+with their label among the 100; of shuffled guesses one is, on average. All other scores pair guesses and pictures so that the error is
+least, which lowers the error of a batch by 2 % at width 32.
 Differs from the paper: untrained; width 16 or 32, or width 160 and 97 steps (there a step takes half a second on a GPU, and `words` rest
 on pixels and SSIM, without LPIPS). `--alone 10` attacks the first ten of these pictures one at a time, on the same network.
 `--torch-weights` draws the weights by PyTorch's default instead of Kaiming's fan-out; this network has no biases in its last layer.
 `--coarse-first` searches pictures of 16 x 16 pixels in the first half of the steps, which the paper does not.
 
-Found with Kaiming's weights: none of the 100 is recognizable or singled out. Width 16: 9.3 dB after 40 steps, 10.5 after 300, one first.
-Width 32: 11.4 after 40, 11.9 after 100. Width 160: 11.0 after 97. A grey picture has 12.0. The error is 1.47 at width 16 after 300 steps,
-1.12 at width 32 after 100 and 1.39 at width 160; that of a grey picture is 1.16. By eye, too, none of the best 20 at width 32 shows its
-picture. One at a time they are not recognized either. Width 16, 300 steps: of ten none is recognizable, one is singled out, 10.7 dB (in the
-batch 10.1, grey 11.4). 4,800 steps: of the first five none is recognizable, one is singled out, 13.8 dB (11.0 after 300, grey 12.9). Width
-160, 97 steps: none of three, 11.0 dB (in the batch 11.4, grey 12.3); after 700 steps the first has 12.5 dB (grey 13.3).
+Found with Kaiming's weights: no picture of the batch is recognizable or singled out. Width 16: 9.3 dB after 40 steps, 10.5 after 300, one
+first. Width 32: 11.4 after 40, 11.9 after 100. Width 160: 11.0 after 97. A grey picture has 12.0. The error is 1.47 at width 16 after 300
+steps, 1.12 at width 32 after 100 and 1.39 at width 160; that of a grey picture is 1.16. By eye, too, none of the best 20 at width 32 shows
+its picture. One at a time they are not recognized either. Width 16, 300 steps: of ten none is recognizable, one is singled out, 10.7 dB
+(in the batch 10.1, grey 11.4). 4,800 steps: of the first five none is recognizable, one is singled out, 13.8 dB (11.0 after 300, grey
+12.9). Width 160, 97 steps: none of three, 11.0 dB (in the batch 11.4, grey 12.3); after 700 steps the first has 12.5 dB (grey 13.3).
 Found with PyTorch's weights: one at a time four of ten are recognizable at width 16 after 600 steps (14.8 dB; the first five 15.8, two of
 them recognizable). The batch has 11.8 dB after 400 steps (best 17.9), none is recognizable, 12 are first. At width 32 after 560 steps,
-coarse first, it has 13.4 dB (best 22.2) and an error of 0.83; two pictures are singled out, one counts partly, none is recognizable; 39
-guesses are first. By eye more can be told: two viewers (language models that read images, not people) got the guesses and the pictures of
-this run on two sheets, each in an order of its own (`--sheets` writes such), and named the 25 pairs of which they were surest. 24 and 25 of
-these were right; by luck one in a hundred is. Of the 25 surest pairs from the run of width 16, 300 steps and Kaiming's weights none was.
+coarse first, it has 13.4 dB (best 22.2) and an error of 0.83; two pictures are singled out, one counts partly; 39 guesses are first. With
+all 100 ranked five are singled out; none is recognizable. By eye more can be told: two viewers (language models that read images, not
+people) got the guesses and the pictures of this run on two sheets, each in an order of its own (`--sheets` writes such), and named the 25
+pairs of which they were surest. 24 and 25 of these were right; by luck one in a hundred is. Of the 25 surest pairs from the run of width
+16, 300 steps and Kaiming's weights none was.
 A network trained like the paper's was not run.
 Started again, it goes on where it was stopped.
 
@@ -80,6 +82,8 @@ parser.add_argument("--coarse-first", action="store_true", help="in the first ha
 parser.add_argument("--sheets", type=Path, help="play again, store nothing, and write the guesses into this folder, for a test by eye")
 parser.add_argument("--threads", type=int, default=1, help="the number of processor threads; the last digits depend on it")
 given = parser.parse_args()
+if given.sheets and given.alone:
+    parser.error("--sheets is for the whole batch: leave out --alone.")
 torch.set_num_threads(given.threads)
 
 
