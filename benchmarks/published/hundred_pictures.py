@@ -59,7 +59,7 @@ from torchvision.utils import save_image
 from leakage.attacks.inverting_gradients import COARSE_FIRST
 from leakage.data.images import datasets
 from leakage.spec.experiment import Assumptions, Experiment, Part, Picture
-from leakage.spec.words import RECOGNIZABLE
+from leakage.spec.words import LEAKS, RECOGNIZABLE
 from leakage.workers import plugin_catalog
 from leakage.workers.adapter import play, prepare
 
@@ -102,7 +102,11 @@ def attacked(labels: Sequence[int]) -> Experiment:
 
 
 def finished(experiment: Experiment) -> dict[str, Any]:
-    """Return the result of the attack, and its counts: `words`, of the verdicts, and `first`, of guesses nearest to their own picture."""
+    """Return the result of the attack and three counts.
+
+    They are `words`, of the verdicts; `leaks`, of the pictures that are recognizable or singled out; and `first`, of the guesses that are
+    nearest to their own picture.
+    """
     prepared = prepare(experiment)
     *_, frame = play(experiment, prepared=prepared, per_second=1)
     own = frame.x[[frame.labels.index(label) for label in prepared.y.tolist()]]  # each class occurs once
@@ -111,7 +115,8 @@ def finished(experiment: Experiment) -> dict[str, Any]:
     each = list((frame.verdict or {}).get("each", ()))
     counts = {word: each.count(word) for word in dict.fromkeys([RECOGNIZABLE, *each])}
     nearest = torch.cdist(own.flatten(1), prepared.x.flatten(1)).argmin(1)
-    return {**asdict(result(prepared, frame)), "words": counts, "first": int((nearest == torch.arange(len(own))).sum())}
+    first = int((nearest == torch.arange(len(own))).sum())
+    return {**asdict(result(prepared, frame)), "words": counts, "leaks": sum(word in LEAKS for word in each), "first": first}
 
 
 def write_sheets(folder: Path, guesses: Tensor, pictures: Tensor) -> None:

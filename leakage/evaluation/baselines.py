@@ -16,8 +16,6 @@ from leakage.evaluation.recent import Recent, digest
 from leakage.evaluation.verdict import DISTANCES, Reference
 
 SMALLEST = 24  # pixels of a side; in smaller pictures SSIM does not count, because blurred noise reaches a high SSIM too often
-RANKED = 16  # pictures of a batch for which baselines are ranked, so that a run need not wait for all of 128
-NOT_CHECKED = "nobody looked whether one that knows nothing"  # for the pictures after the first RANKED, so that no distance counts
 BLIND = {  # pictures without information about the private picture, except perhaps its mean colour
     "grey": "grey",
     "mean": "the mean picture",
@@ -42,7 +40,7 @@ class Baselines:
     perceptual: Perceptual
     scores: dict[str, dict[str, float]]
     """The summary of the scores of each baseline in SHOWN, by name. blurred is the private picture out of focus; same_class is another
-    picture of its class, where there is one. Ranks are medians over the first RANKED pictures."""
+    picture of its class, where there is one."""
     reference: Reference
     """What a verdict needs: the best scores of BLIND pictures, blurred noise and the other pictures of the line-up, and the distances by
     which a BLIND picture is first in the line-up."""
@@ -63,7 +61,7 @@ def one_thread() -> Iterator[None]:
 
 
 @one_thread()
-def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual, *, ranked: Tensor | None = None) -> Scores:
+def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Scores:
     """Compute all scores of guesses, by name, (B,) each: mse, psnr, ssim, lpips, rank_pixel, rank_ssim, rank_lpips and rank, their median.
 
     A rank of 1 means: of the private picture and the others of its line-up, the private picture is the nearest to the guess.
@@ -73,21 +71,18 @@ def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual
         truth: private pictures (B, C, H, W) in [0, 1].
         lineup: for each private picture the other pictures of its line-up.
         perceptual: LPIPS; where it is off, its scores are NaN.
-        ranked: bool (B,), which pictures are ranked; the ranks of the others are NaN. None: all are ranked.
     """
-    ranked = torch.ones(len(guess), dtype=torch.bool) if ranked is None else ranked
-    guess_part, truth_part, lineup_part = guess[ranked], truth[ranked], replace(lineup, competitors=lineup.competitors[ranked])
-    of_part = {
-        "rank_pixel": pixel_ranks(guess_part, truth_part, lineup_part),
-        "rank_ssim": ssim_ranks(guess_part, truth_part, lineup_part),
-        "rank_lpips": lpips_ranks(guess_part, truth_part, lineup_part, perceptual),
+    ssim, lpips = metrics.ssim(guess, truth), perceptual.distance(metrics.reduced(guess), metrics.reduced(truth))
+    ranks = {
+        "rank_pixel": pixel_ranks(guess, truth, lineup),
+        "rank_ssim": ssim_ranks(guess, ssim, lineup),
+        "rank_lpips": lpips_ranks(guess, lpips, lineup, perceptual),
     }
-    ranks = {name: torch.full((len(guess),), torch.nan).double().masked_scatter(ranked, rank) for name, rank in of_part.items()}
     return {
         "mse": metrics.mse(guess, truth),
         "psnr": metrics.psnr(guess, truth),
-        "ssim": metrics.ssim(guess, truth),
-        "lpips": perceptual.distance(metrics.reduced(guess), metrics.reduced(truth)),
+        "ssim": ssim,
+        "lpips": lpips,
         **ranks,
         "rank": torch.stack(list(ranks.values())).nanquantile(0.5, dim=0),
     }
@@ -160,7 +155,7 @@ def _compute_baselines(origins: Sequence[Origin], x: Tensor, y: Tensor, lpips: P
     compared = reference(
         {name: scores[name] for name in BLIND},
         [_closeness(noise, x, lpips) for noise in smooth],
-        best_of_others(x, lineup, compared=RANKED),
+        best_of_others(x, lineup),
         lineup.size,
     )
     if min(x.shape[2:]) < SMALLEST:
@@ -172,8 +167,7 @@ def _measure_together(guesses: Mapping[str, Tensor], x: Tensor, lineup: Lineup, 
     """Compute the scores of several baselines, name -> (B, C, H, W), for the pictures x at once, so that the line-up is processed once."""
     times = len(guesses)
     repeated = replace(lineup, competitors=lineup.competitors.repeat(times, 1))
-    ranked = (torch.arange(len(x)) < RANKED).repeat(times)
-    scores = measure(torch.cat(list(guesses.values())), x.repeat(times, 1, 1, 1), repeated, lpips, ranked=ranked)
+    scores = measure(torch.cat(list(guesses.values())), x.repeat(times, 1, 1, 1), repeated, lpips)
     parts = {name: value.split(len(x)) for name, value in scores.items()}
     return {guess: {name: part[index] for name, part in parts.items()} for index, guess in enumerate(guesses)}
 
@@ -207,12 +201,9 @@ def _first(ranks: Tensor, titles: Sequence[str]) -> list[str]:
     """Return for each private picture the title of a baseline that singles it out by luck: "" if there is none.
 
     As a guess, such a baseline gives the private picture a rank below 2: it is first in its line-up, alone or level with another picture.
-    The entry is NOT_CHECKED for the pictures after the first RANKED.
 
     Args:
         ranks: the rank of each private picture with each baseline as the guess, (baselines, B).
         titles: of the baselines.
     """
-    checked = (torch.arange(ranks.shape[1]) < RANKED).tolist()
-    firsts = [next((title for title, rank in zip(titles, column, strict=True) if rank < 2), "") for column in ranks.T.tolist()]
-    return [first if ranked else NOT_CHECKED for first, ranked in zip(firsts, checked, strict=True)]
+    return [next((title for title, rank in zip(titles, column, strict=True) if rank < 2), "") for column in ranks.T.tolist()]

@@ -1,13 +1,14 @@
 """The line-up: the private picture among 99 others of its kind, ranked by distance from the guess."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
 
-from leakage.data.images import gallery, read
+from leakage.data.images import Item, gallery, read
 from leakage.engine.core import generator
 from leakage.evaluation import metrics
 from leakage.evaluation.perceptual import Perceptual
@@ -71,29 +72,33 @@ def pixel_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
     return lineup.rank((a - truth.flatten(1).double()).square().sum(1), table)
 
 
-def ssim_ranks(guess: Tensor, truth: Tensor, lineup: Lineup) -> Tensor:
-    """Compute the rank (B,) of each private picture in its line-up by SSIM with the guess; NaN for pictures smaller than SSIM's window."""
+def ssim_ranks(guess: Tensor, ssim: Tensor, lineup: Lineup) -> Tensor:
+    """Compute the rank (B,) of each private picture in its line-up by SSIM with the guess.
+
+    `ssim` (B,) is that of the guesses and the private pictures. It is NaN for pictures smaller than SSIM's window; so is the rank.
+    """
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
-    return lineup.rank(-metrics.ssim(guess, truth), -_similarities(different, lineup.others)[which])
+    return lineup.rank(-ssim, -_similarities(different, lineup.others)[which])
 
 
-def lpips_ranks(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
-    """Compute the rank (B,) of each private picture in its line-up by LPIPS from the guess; NaN where LPIPS is off."""
+def lpips_ranks(guess: Tensor, lpips: Tensor, lineup: Lineup, perceptual: Perceptual) -> Tensor:
+    """Compute the rank (B,) of each private picture in its line-up by LPIPS from the guess.
+
+    `lpips` (B,) is the distance of the guesses from the private pictures. It is NaN where LPIPS is off; so is the rank.
+    """
     different, which = guess.unique(dim=0, return_inverse=True)  # grey is the same for all pictures
-    own = perceptual.distance(metrics.reduced(guess), metrics.reduced(truth))
     table = perceptual.table(metrics.reduced(different), metrics.reduced(lineup.others), remember=not lineup.uploaded)
-    return lineup.rank(own, table[which])
+    return lineup.rank(lpips, table[which])
 
 
-def best_of_others(truth: Tensor, lineup: Lineup, *, compared: int) -> dict[str, Tensor]:
+def best_of_others(truth: Tensor, lineup: Lineup) -> dict[str, Tensor]:
     """Compute the best PSNR and the best SSIM, (B,) each, that another picture of each line-up would reach as a guess.
 
-    SSIM is computed for the first `compared` pictures, and NaN for the rest. A line-up without others has PSNR and SSIM minus infinity.
+    SSIM is NaN for pictures smaller than its window. A line-up without others has PSNR and SSIM minus infinity.
     """
     a, b = truth.flatten(1).double(), lineup.others.flatten(1).double()
     error = torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist").square() / a.shape[1]  # (B, P)
-    alike = torch.full_like(error, math.nan)
-    alike[:compared] = _similarities(truth[:compared], lineup.others)
+    alike = _similarities(truth, lineup.others)
     return {
         "psnr": -10 * error.masked_fill(~lineup.competitors, math.inf).amin(1).log10(),
         "ssim": alike.masked_fill(~lineup.competitors & ~alike.isnan(), -math.inf).amax(1),
@@ -140,13 +145,15 @@ def draw(origins: Sequence[Origin], truth: Tensor, labels: Tensor, *, seed: int)
         indices = [i for i, (name, identity) in enumerate(candidates) if name == pool_name and identity != private and far[i]]
         competitors[number, indices[: SIZE - 1]] = True
     rngs = [generator(seed, "same class", number) for number in range(len(pictures))]
-    same_class = torch.stack([_of_same_class(p, int(y), x, rng) for p, y, x, rng in zip(pictures, labels, truth, rngs, strict=True)])
+    items_of = cache(lambda source: gallery() if source == "gallery" else first_of(source))  # thousands, listed once for the batch
+    batch = zip(pictures, labels.tolist(), truth, rngs, strict=True)
+    same_class = torch.stack([_of_same_class(picture, label, x, rng, items_of) for picture, label, x, rng in batch])
     words = "; ".join(describe_pool(name, pictures) for name in pools)
     words += f"; {metrics.REDUCED}" if max(shape) > metrics.LARGEST else ""
     return Lineup(others, competitors, same_class, words, uploaded=any(name.source == "uploads" for name in pools))
 
 
-def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator) -> Tensor:
+def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generator, items_of: Callable[[str], list[Item]]) -> Tensor:
     """Draw another picture (C, H, W) of a private picture's class from its source, for an uploaded picture from the gallery; NaN for none.
 
     Args:
@@ -154,13 +161,13 @@ def _of_same_class(origin: Origin, label: int, truth: Tensor, rng: torch.Generat
         label: its class.
         truth: the private picture, (C, H, W); near-duplicates of it are skipped.
         rng: the generator of the random order.
+        items_of: returns the pictures of a source.
     """
     if origin.source == "own":
         return torch.full_like(truth, math.nan)
     channels, size, _ = truth.shape
     source = "gallery" if origin.source == "upload" else origin.source
-    known = gallery() if source == "gallery" else first_of(source)
-    same = [item.id for item in known if item.label == label and item.id != origin.id]
+    same = [item.id for item in items_of(source) if item.label == label and item.id != origin.id]
     for index in torch.randperm(len(same), generator=rng).tolist()[:9]:
         picture = tensor([read(source, same[index], size, channels)])[0]
         if (picture - truth).abs().mean() >= NEAR:

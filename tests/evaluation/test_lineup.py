@@ -10,14 +10,15 @@ from small_problems import baselines_of, lineup_of, smooth
 
 from leakage.engine.core import generator
 from leakage.evaluation import baselines
-from leakage.evaluation.baselines import NOT_CHECKED, RANKED, Baselines, measure
+from leakage.evaluation.baselines import Baselines, measure
 from leakage.evaluation.lineup import NEAR, SIZE, Lineup, Origin, draw, lpips_ranks, pixel_ranks, ssim_ranks
+from leakage.evaluation.metrics import ssim
 from leakage.evaluation.perceptual import Perceptual
 from leakage.evaluation.pools import OLIVETTI
 from leakage.evaluation.recent import Recent
 from leakage.evaluation.verdict import verdict
 from leakage.spec.experiment import Experiment, Picture
-from leakage.spec.words import PARTLY, SINGLED_OUT
+from leakage.spec.words import SINGLED_OUT
 from leakage.workers.adapter import origins
 from leakage.workers.private_pictures import load
 
@@ -97,7 +98,7 @@ def test_over_200_draws_a_guess_that_knows_nothing_averages_the_middle(shade: fl
         drawn = pool[torch.randperm(400, generator=rng)[:100]]
         truth, lineup = drawn[:1], lined(drawn[1:])
         by_pixel.append(float(pixel_ranks(guess, truth, lineup)))
-        by_ssim.append(float(ssim_ranks(guess, truth, lineup)))
+        by_ssim.append(float(ssim_ranks(guess, ssim(guess, truth), lineup)))
     for ranks in (by_pixel, by_ssim):
         assert sum(ranks) / 200 == pytest.approx(50.5, abs=3 * 2.04)
         assert min(ranks) < 10  # although low-contrast pictures are always nearest to grey
@@ -105,8 +106,8 @@ def test_over_200_draws_a_guess_that_knows_nothing_averages_the_middle(shade: fl
 
 
 def test_pictures_below_the_window_of_ssim_have_no_rank_by_it() -> None:
-    assert ssim_ranks(smooth(2, 1, 6), smooth(2, 1, 6), lined(smooth(5, 1, 6), 2)).isnan().all()
-    assert lpips_ranks(smooth(1), smooth(1), lined(smooth(5)), OFF).isnan().all()
+    assert ssim_ranks(smooth(2, 1, 6), ssim(smooth(2, 1, 6), smooth(2, 1, 6)), lined(smooth(5, 1, 6), 2)).isnan().all()
+    assert lpips_ranks(smooth(1), OFF.distance(smooth(1), smooth(1)), lined(smooth(5)), OFF).isnan().all()
 
 
 # ---------------------------------------------------------------- the pictures in a line-up
@@ -199,20 +200,17 @@ def test_baselines_of_the_last_batches_are_remembered_but_not_those_of_uploads()
 
 
 @pytest.mark.long
-def test_baselines_of_a_large_batch_are_ranked_on_its_first_pictures_only() -> None:
-    many = Experiment(pictures=tuple(Picture(id=f"face-{n % 12}") for n in range(RANKED + 2)))
+def test_the_last_picture_of_a_large_batch_is_judged_as_the_first() -> None:
+    count, different = 30, 12
+    many = Experiment(pictures=tuple(Picture(id=f"face-{n % different}") for n in range(count)))
     x, y = load(many, {})
     held = baselines_of(many, x, y)
-    found = measure(x, x, held.lineup, OFF, ranked=torch.arange(len(x)) < RANKED)
-    assert found["rank"].isnan().sum() == 2
-    assert found["rank"][:RANKED].tolist() == [1] * RANKED
-    assert found["ssim"].shape == (RANKED + 2,)
-    assert held.scores["grey"]["rank"] > 1
-    assert measure(x, x, held.lineup, OFF)["rank"].tolist() == [1] * len(x)
-    assert all(NOT_CHECKED not in first[:RANKED] for first in held.reference.firsts.values())
-    assert all(first[RANKED:] == [NOT_CHECKED] * 2 for first in held.reference.firsts.values())  # a first place there is not evidence
-    words = verdict(measure(x, x, held.lineup, OFF) | {"ssim": torch.zeros(len(x))}, held.reference)["each"]
-    assert (words[0], words[RANKED:]) == (SINGLED_OUT, (PARTLY,) * 2)  # exact by PSNR, without a check of first places
+    scores = measure(x, x, held.lineup, OFF)
+    assert scores["rank"].tolist() == [1] * count
+    firsts = held.reference.firsts["rank_pixel"]
+    assert firsts[different:] == firsts[: count - different]
+    words = verdict(scores | {"ssim": torch.zeros(count)}, held.reference)["each"]
+    assert words == (SINGLED_OUT,) * count  # exact by PSNR, and first in the line-up
 
 
 @pytest.mark.long

@@ -64,7 +64,7 @@ def judged(guess: Tensor, truth: Tensor, others: Tensor, count: int) -> dict[str
     It is one of `count` guesses in a batch; the rest are grey.
     """
     lineup = Lineup(others, torch.ones(1, len(others), dtype=torch.bool), torch.full_like(truth, torch.nan), "")
-    held = reference(*blind_scores(truth, lineup), best_of_others(truth, lineup, compared=1), lineup.size)
+    held = reference(*blind_scores(truth, lineup), best_of_others(truth, lineup), lineup.size)
     scores = measure(guess, truth, lineup, OFF)
     rank = float(held.rank(scores))
     grey = measure(torch.full_like(truth, 0.5), truth, lineup, OFF)
