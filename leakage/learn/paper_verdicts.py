@@ -126,7 +126,8 @@ def _by_number(row: PaperRow, rule: NumberRule, paper: Paper, read: Read) -> Ver
     assert published is not None, "the schema demands it"
     if is_close(published, ours, row.unit):
         return "reproduced"
-    if any(verdict_of(other, paper, read) in ("reproduced", "stronger") for other in paper.rows if other.id == rule.cause):
+    cause = next((other for other in paper.rows if other.id == rule.cause), None)
+    if cause and verdict_of(cause, paper, read) in ("reproduced", "stronger"):
         return "explained"
     return "stronger" if (ours < published) == (row.unit in LOWER_IS_STRONGER) else "differs"
 
