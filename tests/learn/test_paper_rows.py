@@ -229,7 +229,7 @@ def test_a_row_that_says_nothing_is_refused_with_its_name(id: str, change: dict[
 def test_the_command_of_a_row_has_the_options_that_compute_it() -> None:
     rows = {row.id: row for paper in museum().papers for row in paper.rows}
     assert command_of(rows["ig-6-160"]) == "python benchmarks/published/hundred_pictures.py --width 160 --steps 97"
-    assert command_of(rows["ig-6"]) == "python benchmarks/published/hundred_pictures.py"
+    assert command_of(rows["r-gap-1-dlg-cifar10"]) == "python benchmarks/published/r_gap_tables.py"
 
 
 def test_todays_numbers_and_verdicts_can_be_written(tmp_path: Path) -> None:
