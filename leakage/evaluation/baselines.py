@@ -72,20 +72,13 @@ def measure(guess: Tensor, truth: Tensor, lineup: Lineup, perceptual: Perceptual
         lineup: for each private picture the other pictures of its line-up.
         perceptual: LPIPS; where it is off, its scores are NaN.
     """
-    ssim, lpips = metrics.ssim(guess, truth), perceptual.distance(metrics.reduced(guess), metrics.reduced(truth))
+    close = _closeness(guess, truth, perceptual)
     ranks = {
         "rank_pixel": pixel_ranks(guess, truth, lineup),
-        "rank_ssim": ssim_ranks(guess, ssim, lineup),
-        "rank_lpips": lpips_ranks(guess, lpips, lineup, perceptual),
+        "rank_ssim": ssim_ranks(guess, close["ssim"], lineup),
+        "rank_lpips": lpips_ranks(guess, close["lpips"], lineup, perceptual),
     }
-    return {
-        "mse": metrics.mse(guess, truth),
-        "psnr": metrics.psnr(guess, truth),
-        "ssim": ssim,
-        "lpips": lpips,
-        **ranks,
-        "rank": torch.stack(list(ranks.values())).nanquantile(0.5, dim=0),
-    }
+    return {"mse": metrics.mse(guess, truth), **close, **ranks, "rank": torch.stack(list(ranks.values())).nanquantile(0.5, dim=0)}
 
 
 def summary(scores: Scores) -> dict[str, float]:
