@@ -42,8 +42,12 @@ class Cell(NamedTuple):
         )
 
 
-def resnet(kind: str, width: int, *, drawn_by_torch: bool = False) -> Part:
-    """Return a ResNet whose weights are drawn by Kaiming's fan-out, or, without the biases of its last layer, by PyTorch's default."""
+def resnet(kind: str, width: int, *, drawn_by_torch: bool = False, biases: bool = False) -> Part:
+    """Return a ResNet whose weights are drawn by Kaiming's fan-out, or by PyTorch's default.
+
+    The network that PyTorch draws has no biases, or, with `biases`, a bias in every convolution and in its last layer. The other has biases
+    in its last layer alone.
+    """
     if not drawn_by_torch:
         return Part(id="resnet", fields={"kind": kind, "width": width})
     stages, _ = STAGES[kind]
@@ -51,7 +55,8 @@ def resnet(kind: str, width: int, *, drawn_by_torch: bool = False) -> Part:
     for stage, blocks in enumerate(stages):
         block = f"block {width * 2**stage}"
         steps += [f"{block} /2 norm" if stage and not number else f"{block} norm" for number in range(blocks)]
-    return Part(id="custom", fields={"network": " - ".join([*steps, "mean"]), "activation": "relu", "normalise": "cifar10"})
+    network = " - ".join([*steps, "mean"])
+    return Part(id="custom", fields={"network": network, "activation": "relu", "bias": biases, "normalise": "cifar10"})
 
 
 def print_results(found: Sequence[tuple[Cell, Sequence[Mapping[str, Any]]]]) -> None:
