@@ -45,8 +45,8 @@ class Cell(NamedTuple):
 def resnet(kind: str, width: int, *, drawn_by_torch: bool = False, biases: bool = False) -> Part:
     """Return a ResNet whose weights are drawn by Kaiming's fan-out, or by PyTorch's default.
 
-    The network that PyTorch draws has no biases, or, with `biases`, a bias in every convolution and in its last layer. The other has biases
-    in its last layer alone.
+    The convolutions and the last layer that PyTorch draws have no biases, or, with `biases`, they have them. In the other network only the
+    last layer has biases. BatchNorm always has its own.
     """
     if not drawn_by_torch:
         return Part(id="resnet", fields={"kind": kind, "width": width})
